@@ -1,0 +1,62 @@
+# Two commands matter: `make run` serves the desk, `make test` proves it.
+# Everything they need is installed into .venv/ and .judges/, both ignored by git.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: run setup dev judges test judge check format docs bench lock clean
+
+run: setup
+	$(BIN)/tracedesk serve
+
+setup: .venv/.ready
+
+.venv/.ready: pyproject.toml requirements/base.lock
+	@test -n "$(PYTHON)" || { echo "Tracedesk needs Python 3.11 or newer; set PYTHON=/path/to/it."; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) --require-hashes -r requirements/base.lock
+	$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+dev: .venv/.dev
+
+.venv/.dev: .venv/.ready requirements/dev.lock
+	$(PIP) --require-hashes -r requirements/dev.lock
+	@touch $@
+
+judges: dev
+	$(BIN)/python -m tests.judges.install
+
+test: dev
+	$(BIN)/python -m pytest -m "not judge"
+
+judge: judges
+	$(BIN)/python -m pytest -m judge -rA
+
+check: dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+format: dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: dev
+	$(BIN)/python -m tracedesk.docs
+
+bench: judges
+	$(BIN)/python -m benchmarks.rivals
+	$(BIN)/python -m benchmarks.wire
+
+lock: dev
+	$(PIP) uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+		--extra tokens pyproject.toml requirements/build.in -o requirements/base.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+		--extra tokens --extra dev pyproject.toml requirements/build.in -c requirements/base.lock -o requirements/dev.lock
+
+clean:
+	rm -rf .venv .judges
