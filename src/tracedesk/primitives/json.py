@@ -1,0 +1,91 @@
+"""Exact JSON: decimals keep their digits both ways, and what a strict reader would refuse is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any, Final, NoReturn
+
+import orjson
+
+JSONError = ValueError
+Raw = orjson.Fragment
+"""Bytes that are JSON already; `dumps` copies them verbatim."""
+
+_MAX_EXPONENT: Final = 6144
+"""decimal128's range: without a bound, a ten-byte number would print as a gigabyte of digits."""
+
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("an object repeats a member name")
+    return members
+
+
+def _number(text: str) -> Decimal:
+    number = Decimal(text)
+    if not -_MAX_EXPONENT <= number.adjusted() <= _MAX_EXPONENT:
+        raise ValueError(f"a number's exponent is outside ±{_MAX_EXPONENT}")
+    return number
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_float=_number, parse_constant=_no_constant, object_pairs_hook=_unique, strict=True
+)
+
+
+def loads(data: bytes | bytearray | memoryview | str) -> Any:
+    """Parse one document; fractions become `Decimal`. Raises `ValueError` for anything not strict JSON."""
+    raw = data.encode() if isinstance(data, str) else bytes(data)
+    if _SURROGATE.search(raw):
+        orjson.loads(raw)  # refuses lone surrogates, which could never be written out again
+    try:
+        return _DECODER.decode(raw.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("the document nests too deeply") from None
+
+
+def dumps(value: Any) -> bytes:
+    """Encode `value` compactly, each `Decimal` as a number with its own digits."""
+    try:
+        return orjson.dumps(value, default=_exact)
+    except TypeError as error:
+        if "64-bit" not in str(error):
+            raise
+        return orjson.dumps(_split_large(value), default=_exact)
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise TypeError(f"{value} has no JSON form")
+        return Raw(format(value, "f").encode())
+    if isinstance(value, (tuple, frozenset, set)):
+        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+def _split_large(value: Any) -> Any:
+    """Integers past 64 bits as raw digits: the encoder takes no others."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else Raw(str(value).encode())
+    if isinstance(value, dict):
+        return {k: _split_large(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, (list, tuple)):
+        return [_split_large(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def quote(document: bytes) -> bytes:
+    """`document` as the JSON string that carries it."""
+    return orjson.dumps(document.decode("utf-8"))
