@@ -1,0 +1,180 @@
+"""Settings: defaults, then `tracedesk.toml`, then the environment, then flags."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+import platformdirs
+
+PREFIX: Final = "TRACEDESK_"
+FILE: Final = "tracedesk.toml"
+LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+_KINDS: Final[Mapping[type[object], str]] = {
+    bool: "true or false",
+    int: "a whole number above 0",
+    float: "a number above 0",
+}
+
+
+class BadSetting(ValueError):
+    """A setting that does not exist or whose value does not fit, with where it came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set, with its default."""
+
+    home: Path = Path()
+    """Where the desk keeps its files."""
+    toolsets: tuple[str, ...] = ()
+    """The toolsets to serve; empty serves every one that is built."""
+    read_only: bool = False
+    """Serve only what is annotated read-only."""
+    host: str = "127.0.0.1"
+    """The address to listen on; anything but loopback needs TLS or a proxy, and a token."""
+    port: int = 3000
+    """The HTTP port; 0 takes any free one."""
+    max_bytes: int = 1 << 20
+    """The hard cap of one answer."""
+    max_tokens: int = 8_000
+    """The budget, in estimated tokens, of answers that can be continued."""
+    max_sessions: int = 50
+    """How many handshake-era HTTP sessions may be open at once."""
+    idle_seconds: float = 30.0
+    """How long a session without a request in flight lives."""
+    log_level: str = "INFO"
+    """DEBUG, INFO, WARNING or ERROR."""
+    check_output: bool = False
+    """Validate every answer against its own contract; a breach is an INTERNAL_ERROR."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A value in force and who set it."""
+
+    value: Any
+    source: str
+
+
+def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force."""
+    return replace(Settings(), **{name: origin.value for name, origin in explain(flags, environ).items()})
+
+
+def explain(
+    flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+) -> dict[str, Origin]:
+    """Every setting with its value and the layer that decided it."""
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    surroundings = os.environ if environ is None else environ
+    home = locate(given.get("home"), surroundings)
+    layers = [
+        ("default", {f.name: getattr(Settings(), f.name) for f in fields(Settings)}),
+        (FILE, _from_file(home / FILE)),
+        ("environment", _from_environment(surroundings)),
+        ("flag", {name: _fit(name, value, "flag") for name, value in given.items()}),
+    ]
+    decided: dict[str, Origin] = {}
+    for source, layer in layers:
+        decided |= {name: Origin(value, source) for name, value in layer.items()}
+    decided["home"] = Origin(home, _home_source(given, surroundings))
+    return decided
+
+
+def _home_source(given: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    if given.get("home"):
+        return "flag"
+    return "environment" if environ.get(f"{PREFIX}HOME") else "default"
+
+
+def locate(given: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Path:
+    """The home: as given, else as TRACEDESK_HOME says, else the platform's data folder."""
+    named = given or (os.environ if environ is None else environ).get(f"{PREFIX}HOME")
+    default = platformdirs.user_data_dir("tracedesk", appauthor=False)
+    return Path(named or default).expanduser().absolute()
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        raise BadSetting(f"{path}: not TOML: {fault}") from None
+    return {name: _fit(name, value, str(path)) for name, value in table.items() if name != "home"}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    names = {f.name for f in fields(Settings)} - {"home"}
+    return {
+        name: _fit(name, environ[f"{PREFIX}{name.upper()}"], f"{PREFIX}{name.upper()}")
+        for name in names
+        if f"{PREFIX}{name.upper()}" in environ
+    }
+
+
+def _fit(name: str, value: Any, source: str) -> Any:
+    """`value` in the type of the setting's default."""
+    known = {f.name: getattr(Settings(), f.name) for f in fields(Settings)}
+    if name not in known:
+        raise BadSetting(f"{source}: unknown setting {name!r}; there are {', '.join(known)}")
+    try:
+        return _within(name, _convert(known[name], value))
+    except (TypeError, ValueError, OverflowError):
+        raise BadSetting(f"{source}: {name} must be {_expected(name, known[name])}, not {value!r}") from None
+
+
+def _expected(name: str, like: Any) -> str:
+    if name == "port":
+        return "a port from 0 to 65535"
+    if name == "log_level":
+        return "one of " + ", ".join(LEVELS)
+    return _KINDS.get(cast("type[object]", type(like)), "text")
+
+
+def _within(name: str, value: Any) -> Any:
+    """`value` when it lies in the setting's bounds."""
+    if name == "log_level":
+        value = value.upper()
+        allowed = value in LEVELS
+    elif name == "port":
+        allowed = 0 <= value <= 65535
+    else:
+        allowed = isinstance(value, bool) or not isinstance(value, (int, float)) or value > 0
+    if not allowed:
+        raise ValueError
+    return value
+
+
+def _convert(like: Any, value: Any) -> Any:
+    if isinstance(like, bool):
+        return _boolean(value)
+    if isinstance(like, tuple):
+        parts = value.split(",") if isinstance(value, str) else value
+        return tuple(str(part).strip() for part in parts if str(part).strip())
+    if isinstance(like, Path):
+        return Path(value).expanduser()
+    if isinstance(like, (int, float)):
+        number = type(like)(value)
+        if isinstance(value, bool) or (isinstance(value, float) and number != value):
+            raise ValueError
+        return number
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise ValueError

@@ -1,0 +1,451 @@
+"""What a toolset declares: tools, resources, prompts, and how its references resolve.
+
+A toolset is a module that creates one `Toolset` and decorates functions with it. Everything a wire
+needs is read from these declarations; nothing here knows a protocol.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+
+from tracedesk import contracts
+from tracedesk.errors import STANDARD, Family
+from tracedesk.primitives.text import find_invisible
+
+S = TypeVar("S")
+Scope = Literal["read", "write", "trade"]
+ListKind = Literal["tools", "prompts", "resources"]
+Json = Any
+Arguments = dict[str, Any]
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+# --- what a handler is given -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A question to the user, answered with the fields of a flat JSON Schema; never for secrets."""
+
+    message: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A page the user is asked to open; what they enter there never passes through the client."""
+
+    message: str
+    url: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the user did with a question: accepted (with content), declined or cancelled."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class InputRequired(BaseException):
+    """Ends a handler's run until the client has answered; the call is then run again from its start.
+
+    Not an `Exception`, so that a handler's own `except Exception` cannot swallow it. A handler must
+    therefore ask before it acts.
+    """
+
+    def __init__(self, requests: Mapping[str, Mapping[str, Any]]) -> None:
+        super().__init__("the client must answer first")
+        self.requests = requests
+
+
+class Channel(Protocol):
+    """The client's side of one call, as its transport offers it."""
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the client declared it can do."""
+        ...
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    async def log(self, level: str, data: Json) -> None: ...
+
+    async def ask(self, requests: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Put named requests to the client and return its named results, or raise `InputRequired`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a reference points at: a kind, a body, and the references it was made from."""
+
+    ref: str
+    kind: str
+    body: Json
+    edges: tuple[Edge, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One step from a reference back to what it came from."""
+
+    relation: str
+    ref: str
+
+
+class Services(Protocol):
+    """What the desk offers every call."""
+
+    async def resolve(self, ref: str) -> Source | None: ...
+
+    def credential(self, scope: str, name: str) -> str | None: ...
+
+    async def notify_resource(self, uri: str) -> None: ...
+
+    async def notify_lists(self, kind: ListKind) -> None: ...
+
+
+@dataclass(slots=True)
+class Call(Generic[S]):
+    """One run of one tool, resource or prompt, as its handler sees it."""
+
+    id: str
+    scope: str
+    principal: str | None
+    deadline: float
+    state: S
+    channel: Channel
+    services: Services
+    attempt: str | None = None
+    budget: int = 8_000
+    cancelled: bool = False
+    sent: bool = False
+    """Set before an order leaves the desk: from then on a deadline means an unknown outcome."""
+    _questions: int = 0
+
+    async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        await self.channel.progress(done, total, message)
+
+    async def log(self, level: str, data: Json) -> None:
+        await self.channel.log(level, data)
+
+    def credential(self, name: str) -> str | None:
+        return self.services.credential(self.scope, name)
+
+    async def resolve(self, ref: str) -> Source | None:
+        return await self.services.resolve(ref)
+
+    async def notify_resource(self, uri: str) -> None:
+        await self.services.notify_resource(uri)
+
+    async def notify_lists(self, kind: ListKind) -> None:
+        await self.services.notify_lists(kind)
+
+    async def elicit(self, question: Form | Url, *, key: str | None = None) -> Answer:
+        """Ask the user through the client; raises `ToolError` when the client cannot."""
+        self._questions += 1
+        name = key or f"question-{self._questions}"
+        answers = await self.channel.ask({name: _elicitation(question)})
+        reply: Mapping[str, Any] = answers[name]
+        return Answer(reply.get("action", "cancel"), reply.get("content") or {})
+
+
+def _elicitation(question: Form | Url) -> dict[str, Any]:
+    if isinstance(question, Form):
+        params: dict[str, Any] = {"message": question.message, "requestedSchema": dict(question.schema)}
+        return {"method": "elicitation/create", "params": {"mode": "form", **params}}
+    if not question.url.startswith(("https://", "http://127.0.0.1:", "http://localhost:", "http://[::1]:")):
+        raise ValueError("a user is only ever sent to an https or loopback page")
+    params = {"message": question.message, "url": question.url, "elicitationId": question.id}
+    return {"method": "elicitation/create", "params": {"mode": "url", **params}}
+
+
+# --- what a handler may return beside plain JSON -----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows that may be cut, whole, to the token budget.
+
+    `body[rows]` is the list; `resume(n)` is the cursor that continues after the first n rows; `more`
+    says that rows exist beyond these.
+    """
+
+    body: dict[str, Any]
+    rows: str
+    resume: Callable[[int], str]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """MCP content blocks sent as they are: pictures, links, embedded resources."""
+
+    blocks: tuple[Mapping[str, Any], ...]
+    structured: Json = None
+
+
+Handler = Callable[[Arguments, "Call[Any]"], Awaitable[Json]]
+
+
+# --- declarations ------------------------------------------------------------------------------
+
+
+class DeclarationError(ValueError):
+    """A declaration that misses metadata, repeats a name or hides characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """MCP's hints about a tool; `read_only` also drives `--read-only`."""
+
+    read_only: bool
+    destructive: bool = False
+    idempotent: bool = False
+    open_world: bool = False
+
+    def wire(self) -> dict[str, bool]:
+        hints = {"readOnlyHint": self.read_only, "openWorldHint": self.open_world}
+        if not self.read_only:
+            hints |= {"destructiveHint": self.destructive, "idempotentHint": self.idempotent}
+        return hints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A contract and the function that keeps it."""
+
+    name: str
+    toolset: str
+    description: str
+    input: Mapping[str, Any]
+    output: Mapping[str, Any] | None
+    annotations: Annotations
+    scope: Scope
+    family: Family
+    deadline: float
+    handler: Handler
+    page_size: str | None = None
+    """The parameter that sizes an addressed page, named in the too-large error."""
+    rows: str | None = None
+    """The output list that an addressed page fills."""
+    codes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Properties whose violation has a code of its own."""
+    writes: tuple[str, ...] = ()
+    """Parameters that write; a read-only desk serves the tool without them."""
+    header_parameters: bool = False
+    """Whether the input schema mirrors parameters into HTTP headers (`x-mcp-header`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """Something readable by URI; `{name}` parts make it a template."""
+
+    uri: str
+    name: str
+    description: str
+    mime_type: str
+    read: Handler
+    toolset: str
+    subscribable: bool = False
+    complete: Mapping[str, Completer] = field(default_factory=dict[str, "Completer"])
+
+    @property
+    def is_template(self) -> bool:
+        return "{" in self.uri
+
+
+Completer = Callable[[str, Mapping[str, str]], Awaitable[Sequence[str]]]
+"""`(prefix, the other arguments) -> values`, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a prompt."""
+
+    name: str
+    description: str
+    required: bool = False
+    complete: Completer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A prompt with data: its function returns text, or a list of MCP prompt messages."""
+
+    name: str
+    description: str
+    arguments: tuple[Argument, ...]
+    get: Handler
+    toolset: str
+
+
+Opener = Callable[[Any], AbstractAsyncContextManager[Any]]
+Resolver = Callable[[str, Any], Awaitable[Source | None]]
+
+
+class Toolset(Generic[S]):
+    """One toolset's declarations, collected by decorators and checked as they arrive."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        summary: str,
+        guide: str,
+        family: Family = STANDARD,
+        open: Callable[[Any], AbstractAsyncContextManager[S]] | None = None,
+    ) -> None:
+        _check_name("toolset", name)
+        _check_text(f"toolset {name}", summary=summary, guide=guide)
+        self.name = name
+        self.summary = summary
+        self.guide = guide
+        self.family = family
+        self.open = open
+        self.tools: dict[str, Tool] = {}
+        self.resources: dict[str, Resource] = {}
+        self.prompts: dict[str, Prompt] = {}
+        self.resolver: Resolver | None = None
+
+    def tool(
+        self,
+        *,
+        annotations: Annotations,
+        scope: Scope,
+        deadline: float,
+        page_size: str | None = None,
+        rows: str | None = None,
+        codes: Mapping[str, str] | None = None,
+        writes: tuple[str, ...] = (),
+    ) -> Callable[[Handler], Handler]:
+        """Declare a function as the tool of its name; its docstring is the description clients see."""
+
+        def register(handler: Handler) -> Handler:
+            contract = contracts.load(self.name, handler.__name__)
+            self.add(
+                Tool(
+                    name=handler.__name__,
+                    toolset=self.name,
+                    description=inspect.getdoc(handler) or "",
+                    input=contract.input,
+                    output=contract.output,
+                    annotations=annotations,
+                    scope=scope,
+                    family=self.family,
+                    deadline=deadline,
+                    handler=handler,
+                    page_size=page_size,
+                    rows=rows,
+                    codes=codes or {},
+                    writes=writes,
+                    header_parameters="x-mcp-header" in json.dumps(contract.input),
+                )
+            )
+            return handler
+
+        return register
+
+    def add(self, tool: Tool) -> None:
+        """Register `tool` after checking its metadata."""
+        _check_name("tool", tool.name)
+        schemas = json.dumps((tool.input, tool.output), ensure_ascii=False)
+        _check_text(f"tool {tool.name}", description=tool.description, schemas=schemas)
+        _check_tool(tool)
+        _add(self.tools, "tool", tool.name, tool)
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        mime_type: str,
+        subscribable: bool = False,
+        complete: Mapping[str, Completer] | None = None,
+    ) -> Callable[[Handler], Handler]:
+        """Declare a function as the reader of `uri`; template parts arrive as arguments."""
+
+        def register(reader: Handler) -> Handler:
+            description = inspect.getdoc(reader) or ""
+            _check_name("resource", reader.__name__)
+            _check_text(f"resource {uri}", uri=uri, description=description, mime_type=mime_type)
+            declared = Resource(
+                uri=uri,
+                name=reader.__name__,
+                description=description,
+                mime_type=mime_type,
+                read=reader,
+                toolset=self.name,
+                subscribable=subscribable,
+                complete=complete or {},
+            )
+            _add(self.resources, "resource", uri, declared)
+            return reader
+
+        return register
+
+    def prompt(self, *arguments: Argument) -> Callable[[Handler], Handler]:
+        """Declare a function as the prompt of its name."""
+
+        def register(getter: Handler) -> Handler:
+            name, description = getter.__name__, inspect.getdoc(getter) or ""
+            _check_name("prompt", name)
+            _check_text(f"prompt {name}", description=description)
+            for argument in arguments:
+                _check_text(f"prompt {name}", name=argument.name, description=argument.description)
+            declared = Prompt(
+                name=name, description=description, arguments=arguments, get=getter, toolset=self.name
+            )
+            _add(self.prompts, "prompt", name, declared)
+            return getter
+
+        return register
+
+    def resolves(self, resolver: Resolver) -> Resolver:
+        """Declare how this toolset turns one of its references into a `Source` with its edges."""
+        if self.resolver is not None:
+            raise DeclarationError(f"toolset {self.name} declares two resolvers")
+        self.resolver = resolver
+        return resolver
+
+
+def _add(table: dict[str, Any], kind: str, name: str, declared: object) -> None:
+    if name in table:
+        raise DeclarationError(f"{kind} {name!r} is declared twice")
+    table[name] = declared
+
+
+def _check_name(kind: str, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise DeclarationError(f"{kind} name {name!r} is not snake_case of at most 64 characters")
+
+
+def _check_text(owner: str, **texts: str) -> None:
+    for what, text in texts.items():
+        if not text.strip():
+            raise DeclarationError(f"{owner} has no {what}")
+        if hidden := find_invisible(text):
+            raise DeclarationError(f"{owner} hides characters in its {what}: {hidden}")
+
+
+def _check_tool(tool: Tool) -> None:
+    if tool.input.get("type") != "object":
+        raise DeclarationError(f"tool {tool.name} needs an object as its input schema")
+    if tool.deadline <= 0:
+        raise DeclarationError(f"tool {tool.name} needs a positive deadline")
+    if tool.annotations.read_only and tool.scope != "read" and not tool.writes:
+        raise DeclarationError(f"tool {tool.name} is read-only but asks for the scope {tool.scope!r}")
+    if not tool.annotations.read_only and tool.scope == "read":
+        raise DeclarationError(f"tool {tool.name} changes state but asks only for the scope 'read'")
+    properties: Mapping[str, Any] = tool.input.get("properties", {})
+    for name in (*tool.codes, *tool.writes, *((tool.page_size,) if tool.page_size else ())):
+        if name not in properties:
+            raise DeclarationError(f"tool {tool.name} speaks of a parameter {name!r} that it does not have")

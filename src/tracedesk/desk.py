@@ -1,0 +1,173 @@
+"""The composition root: opens the home, builds the chosen toolsets, closes them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import tracedesk
+from tracedesk.calls import CallLog
+from tracedesk.config import Settings
+from tracedesk.contract import ListKind, Source, Toolset
+from tracedesk.primitives.redaction import Secrets
+from tracedesk.primitives.time import Clock, SystemClock, format
+from tracedesk.registry import Registry
+from tracedesk.vault import Vault
+from tracedesk.wire.dispatch import Dispatch, Load
+from tracedesk.wire.encode import Limits
+from tracedesk.wire.kernel import Kernel
+
+TOOLSETS: Final = ("backtest", "fuzz", "exchange", "codegraph", "trading")
+
+
+class UnknownToolset(ValueError):
+    """A toolset that does not exist, or that this version does not serve."""
+
+
+def built() -> tuple[str, ...]:
+    """The toolsets this version serves: those whose tools module is in the package."""
+    return tuple(name for name in TOOLSETS if importlib.util.find_spec(f"tracedesk.{name}") is not None)
+
+
+def load(names: Iterable[str]) -> list[Toolset[Any]]:
+    """The toolsets of those names, imported now; `desk` always comes first."""
+    chosen = [name for name in names if name != "desk"]
+    for name in chosen:
+        _check(name)
+    modules = [importlib.import_module(f"tracedesk.{name}.tools") for name in chosen]
+    from tracedesk.desk_tools import desk
+
+    return [desk, *(getattr(module, module.__name__.split(".")[1]) for module in modules)]
+
+
+def _check(name: str) -> None:
+    if name not in TOOLSETS:
+        raise UnknownToolset(f"unknown toolset {name!r}; there are {', '.join(TOOLSETS)}")
+    if name not in built():
+        available = ", ".join(built()) or "only the always-on toolset desk"
+        raise UnknownToolset(f"toolset {name!r} is not part of this version; it serves {available}")
+
+
+@dataclass(slots=True)
+class Desk:
+    """An open desk: its registry, its kernel, and what every call may ask of it."""
+
+    settings: Settings
+    clock: Clock
+    secrets: Secrets
+    vault: Vault
+    calls: CallLog
+    registry: Registry
+    started_ns: int
+    states: dict[str, Any] = field(default_factory=dict[str, Any])
+    dispatch: Dispatch = field(init=False)
+    kernel: Kernel = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.dispatch = Dispatch(
+            self.registry,
+            self,
+            self.calls,
+            states=self.states,
+            limits=Limits(self.settings.max_bytes, self.settings.max_tokens),
+            load=Load(),
+            secrets=self.secrets,
+            check_output=self.settings.check_output,
+        )
+        self.kernel = Kernel(self.dispatch)
+
+    @property
+    def home(self) -> Path:
+        return self.settings.home
+
+    # --- what calls may ask
+
+    async def resolve(self, ref: str) -> Source | None:
+        """What a reference points at: a call of this desk, or whatever a toolset declares."""
+        own = self.calls.source(ref)
+        if own is not None:
+            return own
+        for toolset in self.registry.toolsets:
+            if toolset.resolver is not None:
+                found = await toolset.resolver(ref, self.states.get(toolset.name))
+                if found is not None:
+                    return found
+        return None
+
+    def credential(self, scope: str, name: str) -> str | None:
+        return self.vault.get(scope, name)
+
+    async def notify_resource(self, uri: str) -> None:
+        await self.kernel.notify_resource(uri)
+
+    async def notify_lists(self, kind: ListKind) -> None:
+        await self.kernel.notify_lists(kind)
+
+    # --- what people and the desk toolset ask
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "version": tracedesk.__version__,
+            "readOnly": self.settings.read_only,
+            "startedAt": format(self.started_ns),
+            "now": format(self.clock.now_ns()),
+            "toolsets": [self._toolset(t) for t in self.registry.toolsets],
+            "notBuilt": [name for name in TOOLSETS if name not in built()],
+            "calls": {
+                "total": self.calls.total,
+                "errors": self.calls.errors,
+                "inFlight": self.dispatch.in_flight,
+            },
+            "limits": {"maxBytes": self.settings.max_bytes, "maxTokens": self.settings.max_tokens},
+        }
+
+    def _toolset(self, toolset: Toolset[Any]) -> dict[str, Any]:
+        served = [name for name in toolset.tools if name in self.registry.tools]
+        return {
+            "name": toolset.name,
+            "summary": toolset.summary,
+            "startWith": toolset.guide,
+            "tools": served,
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """The counts that `/health` shows to anyone."""
+        uptime = (self.clock.now_ns() - self.started_ns) // 1_000_000_000
+        return {
+            "status": "ok",
+            "version": tracedesk.__version__,
+            "uptimeSeconds": uptime,
+            "calls": self.calls.total,
+            "errors": self.calls.errors,
+        }
+
+
+@asynccontextmanager
+async def open_desk(
+    settings: Settings, *, clock: Clock | None = None, extra: Iterable[Toolset[Any]] = ()
+) -> AsyncGenerator[Desk]:
+    """Open a desk with the settings' toolsets, and `extra` ones beside them."""
+    clock = clock or SystemClock()
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    secrets = Secrets()
+    toolsets = [*load(settings.toolsets), *extra]
+    desk = Desk(
+        settings=settings,
+        clock=clock,
+        secrets=secrets,
+        vault=Vault(secrets),
+        calls=CallLog(clock, secrets),
+        registry=Registry(toolsets, read_only=settings.read_only),
+        started_ns=clock.now_ns(),
+    )
+    desk.states["desk"] = desk
+    async with AsyncExitStack() as stack:
+        for toolset in toolsets:
+            if toolset.open is not None:
+                desk.states[toolset.name] = await stack.enter_async_context(toolset.open(desk))
+        yield desk

@@ -1,0 +1,90 @@
+"""Everything one desk publishes: the chosen toolsets in one flat namespace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import unquote
+
+from tracedesk.contract import DeclarationError, Prompt, Resource, Tool, Toolset
+from tracedesk.errors import UnknownTool
+
+_PART: Final = re.compile(r"\{([a-z_]+)\}")
+_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f/\\?#]|^\.{0,2}$")
+
+
+@dataclass(frozen=True)
+class ResourceMatch:
+    """A resource and the values its template found in a URI."""
+
+    resource: Resource
+    arguments: dict[str, Any]
+
+
+class Registry:
+    """Look-ups by name and URI; refuses two declarations of one name."""
+
+    def __init__(self, toolsets: Iterable[Toolset[Any]], *, read_only: bool = False) -> None:
+        self.toolsets = tuple(toolsets)
+        self.tools: dict[str, Tool] = {}
+        self.resources: dict[str, Resource] = {}
+        self.prompts: dict[str, Prompt] = {}
+        for toolset in self.toolsets:
+            _merge(self.tools, toolset.name, _visible(toolset.tools, read_only))
+            _merge(self.resources, toolset.name, toolset.resources)
+            _merge(self.prompts, toolset.name, toolset.prompts)
+
+    def tool(self, name: str) -> Tool:
+        try:
+            return self.tools[name]
+        except KeyError:
+            raise UnknownTool(name) from None
+
+    def resource(self, uri: str) -> ResourceMatch | None:
+        """The resource that serves exactly this URI: no prefixes, no decoding tricks, no case folding."""
+        for declared, pattern in self._patterns:
+            if found := pattern.fullmatch(uri):
+                values = {name: unquote(value) for name, value in found.groupdict().items()}
+                if any(_UNSAFE.search(value) for value in values.values()):
+                    return None
+                return ResourceMatch(declared, values)
+        return None
+
+    @cached_property
+    def _patterns(self) -> list[tuple[Resource, re.Pattern[str]]]:
+        fixed_first = sorted(self.resources.values(), key=lambda r: r.is_template)
+        return [(declared, _pattern(declared.uri)) for declared in fixed_first]
+
+    @cached_property
+    def instructions(self) -> str:
+        """What to call first, toolset by toolset."""
+        return "\n".join(f"{t.name}: {t.guide}" for t in self.toolsets)
+
+
+def _merge(table: dict[str, Any], toolset: str, declared: Mapping[str, Any]) -> None:
+    for name, value in declared.items():
+        if name in table:
+            raise DeclarationError(f"{name!r} is declared by {table[name].toolset} and by {toolset}")
+        table[name] = value
+
+
+def _visible(tools: Mapping[str, Tool], read_only: bool) -> dict[str, Tool]:
+    if not read_only:
+        return dict(tools)
+    return {name: _without_writes(tool) for name, tool in tools.items() if tool.annotations.read_only}
+
+
+def _without_writes(tool: Tool) -> Tool:
+    if not tool.writes:
+        return tool
+    properties = {k: v for k, v in tool.input["properties"].items() if k not in tool.writes}
+    return replace(tool, input={**tool.input, "properties": properties}, scope="read", writes=())
+
+
+def _pattern(uri: str) -> re.Pattern[str]:
+    fixed = _PART.split(uri)
+    parts = (f"(?P<{text}>[^/?#]+)" if i % 2 else re.escape(text) for i, text in enumerate(fixed))
+    return re.compile("".join(parts))

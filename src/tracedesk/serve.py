@@ -1,0 +1,115 @@
+"""Runs a desk on one transport until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import socket
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import Any
+
+from tracedesk import logs
+from tracedesk.config import Settings
+from tracedesk.contract import Toolset
+from tracedesk.desk import Desk, open_desk
+
+log = logging.getLogger(__name__)
+
+
+def run(main: Any) -> None:
+    """Run a coroutine on the fastest loop the platform has."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
+
+
+def stdio(settings: Settings, extra: Iterable[Toolset[Any]] = ()) -> None:
+    """Serve one client over stdin and stdout."""
+    from tracedesk.wire.stdio import private_pipes
+    from tracedesk.wire.stdio import run as run_stdio
+
+    async def main(reader: int, writer: int) -> None:
+        async with open_desk(settings, extra=extra) as desk:
+            with _logged(desk, "stdio"):
+                _settle()
+                await run_stdio(desk.kernel, reader, writer)
+
+    with private_pipes() as (reader, writer):
+        run(main(reader, writer))
+
+
+def http(
+    settings: Settings,
+    ready: Callable[[str, str], None],
+    *,
+    tls: tuple[str, str] | None = None,
+    behind_proxy: bool = False,
+    hosts: tuple[str, ...] = (),
+    extra: Iterable[Toolset[Any]] = (),
+) -> None:
+    """Serve over HTTP; `ready(url, token)` is called once the port answers."""
+    from tracedesk.wire.http import Bind
+    from tracedesk.wire.http import run as run_http
+
+    listener = listen(settings.host, settings.port)
+    bind = Bind(listener, settings.host, tls, behind_proxy, hosts)
+
+    async def main() -> None:
+        async with open_desk(settings, extra=extra) as desk:
+            with _logged(desk, bind.base):
+                app, token = build_app(desk, bind)
+                _settle()
+                await run_http(app, bind, lambda: ready(bind.base, token))
+
+    run(main())
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket on `host`, or the system's own error."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=1024)
+
+
+def build_app(desk: Desk, bind: Any) -> tuple[Any, str]:
+    """The HTTP app of an open desk, and the owner's token."""
+    from tracedesk.wire.auth import Tokens
+    from tracedesk.wire.guard import LOOPBACK, Guard
+    from tracedesk.wire.http import App
+    from tracedesk.wire.sessions import SessionTable
+
+    settings = desk.settings
+    tokens = Tokens(desk.home)
+    token = tokens.owner()
+    desk.secrets.add(token, "bearer")
+    local = settings.host in LOOPBACK
+    hosts = frozenset(h.lower() for h in bind.hosts) | (LOOPBACK if local else {settings.host.lower()})
+    sessions = SessionTable(
+        desk.kernel,
+        desk.clock,
+        limit=settings.max_sessions,
+        idle=settings.idle_seconds,
+        on_end=desk.vault.wipe,
+    )
+    guard = Guard(tokens, hosts, anonymous_reads=local and not bind.behind_proxy)
+    return App(desk.kernel, sessions, guard, bind.base, desk.figures), token
+
+
+@contextmanager
+def _logged(desk: Desk, where: str) -> Generator[None]:
+    """The desk's log, from its first word to its last."""
+    names = ", ".join(toolset.name for toolset in desk.registry.toolsets)
+    with logs.writing(desk.home, desk.settings.log_level, desk.secrets):
+        log.info("serving %s on %s", names, where)
+        yield
+        log.info("stopped")
+
+
+def _settle() -> None:
+    """What start-up made lives as long as the process: keep the collector from walking it."""
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,114 @@
+"""Who is calling: bearer tokens with scopes, kept in the home as digests."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast, get_args
+
+from tracedesk.contract import Scope
+
+SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
+ALL: Final[frozenset[Scope]] = frozenset(SCOPES)
+READ: Final[frozenset[Scope]] = frozenset(("read",))
+NOTHING: Final[frozenset[Scope]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The caller of a request: where its state is kept, who it is, and what it may do."""
+
+    scope: str
+    principal: str | None = None
+    granted: frozenset[Scope] = ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One issued token; the secret itself is never kept here."""
+
+    name: str
+    digest: str
+    scopes: frozenset[Scope]
+
+
+class Tokens:
+    """The tokens of a home: `tokens.json` has digests, `token` the owner's secret for printing."""
+
+    def __init__(self, home: Path) -> None:
+        self._table = home / "tokens.json"
+        self._owner = home / "token"
+        self._tokens = _read(self._table)
+
+    def verify(self, secret: str) -> Token | None:
+        """The token that `secret` is, compared in constant time."""
+        digest = _digest(secret)
+        found = None
+        for token in self._tokens:
+            if hmac.compare_digest(token.digest, digest):
+                found = token
+        return found
+
+    def owner(self) -> str:
+        """The owner's secret, with every scope; made on first use."""
+        if self._owner.exists():
+            secret = self._owner.read_text(encoding="ascii").strip()
+            if self.verify(secret) is not None:
+                return secret
+        self.revoke("owner")
+        secret = self.issue("owner", SCOPES)
+        _write_private(self._owner, secret + "\n")
+        return secret
+
+    def issue(self, name: str, scopes: Iterable[Scope]) -> str:
+        """A new token's secret; shown once, stored as a digest."""
+        if any(token.name == name for token in self._tokens):
+            raise ValueError(f"a token named {name!r} exists; revoke it first")
+        secret = "td_" + secrets.token_urlsafe(32)
+        self._tokens = (*self._tokens, Token(name, _digest(secret), frozenset(scopes)))
+        self._save()
+        return secret
+
+    def revoke(self, name: str) -> bool:
+        kept = tuple(token for token in self._tokens if token.name != name)
+        found = len(kept) < len(self._tokens)
+        if found:
+            self._tokens = kept
+            self._save()
+        return found
+
+    def list(self) -> tuple[Token, ...]:
+        return self._tokens
+
+    def _save(self) -> None:
+        rows = [{"name": t.name, "sha256": t.digest, "scopes": sorted(t.scopes)} for t in self._tokens]
+        _write_private(self._table, json.dumps(rows, indent=2) + "\n")
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _read(path: Path) -> tuple[Token, ...]:
+    if not path.exists():
+        return ()
+    rows = cast("list[dict[str, Any]]", json.loads(path.read_text(encoding="utf-8")))
+    return tuple(Token(row["name"], row["sha256"], frozenset(row["scopes"])) for row in rows)
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Replace `path` whole, readable by its owner alone."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)

@@ -1,0 +1,174 @@
+"""The way of a call: look up, validate, record, run under a deadline, encode, close the record."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any, Final
+
+from tracedesk.calls import CallRecord, Outcome, Recorder
+from tracedesk.contract import Call, Channel, InputRequired, Scope, Services, Tool
+from tracedesk.errors import NotPermitted, ToolError
+from tracedesk.primitives.ids import uuid7
+from tracedesk.primitives.redaction import Secrets, redact_text
+from tracedesk.registry import Registry
+from tracedesk.wire.encode import Limits, Reply, encode, encode_error
+from tracedesk.wire.validate import Validator, compile_schema
+
+log = logging.getLogger(__name__)
+
+EVERY_SCOPE: Final[frozenset[Scope]] = frozenset(("read", "write", "trade"))
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who calls, and what their transport allows."""
+
+    scope: str
+    channel: Channel
+    principal: str | None = None
+    granted: frozenset[Scope] = EVERY_SCOPE
+    attempt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many calls may be in flight: in all, and of one scope."""
+
+    total: int = 256
+    per_scope: int = 64
+
+
+class Dispatch:
+    """Runs calls; the only place that validates, times, records and renders errors."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        services: Services,
+        recorder: Recorder,
+        *,
+        states: Mapping[str, Any],
+        limits: Limits | None = None,
+        load: Load | None = None,
+        secrets: Secrets | None = None,
+        check_output: bool = False,
+    ) -> None:
+        self.registry = registry
+        self.limits = limits or Limits()
+        self.load = load or Load()
+        self.in_flight = 0
+        self._services = services
+        self._recorder = recorder
+        self._states = states
+        self._secrets = secrets
+        self._check_output = check_output
+        self._by_scope: Counter[str] = Counter()
+        self._validators: dict[str, Validator] = {}
+
+    async def call(self, name: str, arguments: Any, origin: Origin) -> Reply:
+        """Run one tool to its reply. Raises `UnknownTool`, `NotPermitted`, or on cancellation."""
+        tool = self.registry.tool(name)
+        if tool.scope not in origin.granted:
+            raise NotPermitted(tool.scope, authenticated=origin.principal is not None)
+        call = self.make_call(tool.toolset, tool.deadline, origin)
+        record = self._recorder.open(call, tool, arguments)
+        started = perf_counter_ns()
+        outcome: Outcome = "cancelled"
+        code: str | None = None
+        size = 0
+        try:
+            reply = await self._admitted(tool, arguments, call)
+            outcome, code, size = _outcome(reply), reply.code, len(reply.body)
+            return reply
+        except asyncio.CancelledError:
+            call.cancelled = True
+            raise
+        finally:
+            self._recorder.close(record, outcome, code, size, (perf_counter_ns() - started) // 1000)
+
+    def make_call(self, toolset: str, deadline: float, origin: Origin) -> Call[Any]:
+        """The context that a handler of `toolset` runs in."""
+        return Call(
+            id=uuid7(),
+            scope=origin.scope,
+            principal=origin.principal,
+            deadline=asyncio.get_running_loop().time() + deadline,
+            state=self._states.get(toolset),
+            channel=origin.channel,
+            services=self._services,
+            attempt=origin.attempt,
+            budget=self.limits.max_tokens,
+        )
+
+    async def _admitted(self, tool: Tool, arguments: Any, call: Call[Any]) -> Reply:
+        if self.in_flight >= self.load.total or self._by_scope[call.scope] >= self.load.per_scope:
+            limit = self.load.total if self.in_flight >= self.load.total else self.load.per_scope
+            return encode_error(tool, tool.family.overloaded(tool.name, limit), arguments)
+        self.in_flight += 1
+        self._by_scope[call.scope] += 1
+        try:
+            return await self._answer(tool, arguments, call)
+        finally:
+            self.in_flight -= 1
+            self._by_scope[call.scope] -= 1
+            if not self._by_scope[call.scope]:
+                del self._by_scope[call.scope]
+
+    async def _answer(self, tool: Tool, arguments: Any, call: Call[Any]) -> Reply:
+        try:
+            accepted = self._validator(tool).accept(arguments)
+            value = await self._timed(tool, accepted, call)
+            reply = encode(tool, value, self.limits)
+            if self._check_output:
+                check_output(tool, reply)
+            return reply
+        except ToolError as error:
+            return encode_error(tool, error, arguments)
+        except InputRequired as question:
+            return Reply("input", b"", requests=question.requests)
+        except Exception:
+            # Text, not exc_info: a kept record would keep the frames, and with them their secrets.
+            trace = redact_text(traceback.format_exc(), self._secrets)
+            log.error("call %s: tool %s failed\n%s", call.id, tool.name, trace)
+            return encode_error(tool, tool.family.broken(call.id), arguments)
+
+    async def _timed(self, tool: Tool, arguments: dict[str, Any], call: Call[Any]) -> Any:
+        window = asyncio.timeout_at(call.deadline)
+        try:
+            async with window:
+                return await tool.handler(arguments, call)
+        except TimeoutError:
+            if not window.expired():
+                raise
+            raise tool.family.timed_out(tool.name, tool.deadline, sent=call.sent) from None
+
+    def _validator(self, tool: Tool) -> Validator:
+        validator = self._validators.get(tool.name)
+        if validator is None:
+            validator = self._validators[tool.name] = Validator(tool)
+        return validator
+
+
+def _outcome(reply: Reply) -> Outcome:
+    if reply.kind == "input":
+        return "input_required"
+    return "error" if reply.is_error else "ok"
+
+
+def check_output(tool: Tool, reply: Reply) -> None:
+    """Raise when a reply breaks its own contract: tests and `doctor` run with this on."""
+    from tracedesk.primitives import json
+
+    if tool.output is None or reply.kind not in ("json", "text"):
+        return
+    value = json.loads(reply.body) if reply.kind == "json" else reply.body.decode()
+    compile_schema(tool.output).validate(value)
+
+
+__all__ = ["EVERY_SCOPE", "CallRecord", "Dispatch", "Load", "Origin", "check_output"]

@@ -1,0 +1,107 @@
+"""The plain HTTP door: `POST /tools/{name}`, with the contracts' own envelopes and statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tracedesk
+from tracedesk.contract import Tool
+from tracedesk.errors import ClientCannot, NotPermitted, UnknownTool, http_status
+from tracedesk.primitives import json
+from tracedesk.registry import Registry
+from tracedesk.wire.auth import Identity
+from tracedesk.wire.dispatch import Dispatch, Origin
+from tracedesk.wire.encode import Reply
+from tracedesk.wire.guard import challenge
+from tracedesk.wire.publish import portable
+from tracedesk.wire.request import Refused, Request, Response
+
+
+class Silence:
+    """The channel of a client that can only wait for its answer."""
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        return {}
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    async def log(self, level: str, data: Any) -> None: ...
+
+    async def ask(self, requests: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+        raise ClientCannot("elicitation")
+
+
+class Door:
+    """Calls tools for clients that speak no MCP."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._dispatch = dispatch
+
+    async def call(self, request: Request, identity: Identity, name: str) -> Response:
+        """Run the tool with the body as its arguments; an empty body is no arguments."""
+        body = await request.body()
+        try:
+            arguments: Any = json.loads(body or b"{}")
+        except ValueError as fault:
+            raise Refused(400, f"The body is not JSON: {fault}") from None
+        origin = Origin(identity.scope, Silence(), identity.principal, identity.granted)
+        try:
+            return _response(await self._dispatch.call(name, arguments, origin))
+        except UnknownTool as unknown:
+            return Response.of(unknown.envelope, 404)
+        except NotPermitted as refused:
+            raise _denied(refused) from None
+
+
+def _denied(refused: NotPermitted) -> Refused:
+    if refused.authenticated:
+        return Refused(403, refused.remedy, challenge("insufficient_scope", refused.scope))
+    return Refused(401, refused.remedy, challenge(scope=refused.scope))
+
+
+def _response(reply: Reply) -> Response:
+    if reply.kind == "error":
+        return Response(http_status(reply.code or ""), reply.body)
+    if reply.kind == "text":
+        return Response(200, reply.body, "text/plain; charset=utf-8")
+    if reply.kind == "blocks":
+        return Response.of({"content": list(reply.blocks)})
+    return Response(200, reply.body)
+
+
+def openapi(registry: Registry, base: str) -> dict[str, Any]:
+    """OpenAPI 3.1 of the door, straight from the contracts."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tracedesk",
+            "version": tracedesk.__version__,
+            "description": "Every tool of this desk as a plain POST. Errors keep their contract's envelope.",
+        },
+        "servers": [{"url": base}],
+        "paths": {f"/tools/{tool.name}": {"post": _operation(tool)} for tool in registry.tools.values()},
+        "components": {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+def _operation(tool: Tool) -> dict[str, Any]:
+    media = "text/plain" if tool.output and tool.output.get("type") == "string" else "application/json"
+    operation: dict[str, Any] = {
+        "operationId": tool.name,
+        "tags": [tool.toolset],
+        "summary": tool.description.split("\n")[0],
+        "description": tool.description,
+        "requestBody": {"content": {"application/json": {"schema": portable(tool.input)}}},
+        "responses": {
+            "200": {"description": "The result", "content": {media: {"schema": tool.output or {}}}},
+            "default": {
+                "description": f"The error envelope of the {tool.family.name} family",
+                "content": {"application/json": {"schema": {"type": "object", "required": ["error"]}}},
+            },
+        },
+    }
+    if tool.scope != "read":
+        operation["security"] = [{"bearer": [tool.scope]}]
+    return operation

@@ -1,0 +1,136 @@
+"""Results become bytes here, once; every transport carries exactly these bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+from tracedesk.contract import Blocks, Page, Tool
+from tracedesk.errors import ClientCannot, ToolError
+from tracedesk.primitives import json
+from tracedesk.primitives.tokens import estimate
+
+Kind = Literal["json", "text", "blocks", "error", "input"]
+
+STRUCTURED_SINCE: Final = "2025-06-18"
+ANY_STRUCTURE_SINCE: Final = "2026-07-28"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large an answer may be: a hard cap in bytes, a budget in estimated tokens."""
+
+    max_bytes: int = 1 << 20
+    max_tokens: int = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answered call: `body` is the JSON document, or the plain text, that the client receives."""
+
+    kind: Kind
+    body: bytes
+    code: str | None = None
+    blocks: tuple[Mapping[str, Any], ...] = ()
+    requests: Mapping[str, Mapping[str, Any]] | None = None
+    """Questions the client must answer before the call can go on."""
+    missing: Mapping[str, Any] | None = None
+    """Capabilities the client would have had to declare."""
+
+    @property
+    def is_error(self) -> bool:
+        return self.kind == "error"
+
+
+def encode(tool: Tool, value: Any, limits: Limits) -> Reply:
+    """The reply that carries `value`, or the family's error when it passes the hard cap."""
+    if isinstance(value, Page):
+        value = fit(value, limits.max_tokens)
+    if isinstance(value, Blocks):
+        body = json.dumps(value.structured) if value.structured is not None else b""
+        return Reply("blocks", body, blocks=value.blocks)
+    if isinstance(value, str):
+        return _checked(tool, Reply("text", value.encode()), value, limits)
+    return _checked(tool, Reply("json", json.dumps(value)), value, limits)
+
+
+def encode_error(tool: Tool, error: ToolError, arguments: Any) -> Reply:
+    """The family's envelope, as the text that goes into `content` alone."""
+    known = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None
+    envelope = tool.family.render(error, known)
+    missing = error.capabilities if isinstance(error, ClientCannot) else None
+    return Reply("error", json.dumps(envelope), code=error.code, missing=missing)
+
+
+def fit(page: Page, budget: int) -> dict[str, Any]:
+    """As many whole rows as the budget holds, at least one, with the cursor that continues."""
+    rows: list[Any] = page.body[page.rows]
+    spent = estimate(json.dumps({**page.body, page.rows: []}))
+    kept = 0
+    for row in rows:
+        spent += estimate(json.dumps(row)) + 1
+        if kept and spent > budget:
+            break
+        kept += 1
+    cut = kept < len(rows)
+    return _continued({**page.body, page.rows: rows[:kept]}, page, kept, cut)
+
+
+def _continued(body: dict[str, Any], page: Page, kept: int, cut: bool) -> dict[str, Any]:
+    place = {**body["metadata"]} if isinstance(body.get("metadata"), dict) else body
+    place["truncated"] = cut
+    if cut or page.more:
+        place["nextCursor"] = page.resume(kept)
+    if place is not body:
+        body["metadata"] = place
+    return body
+
+
+def _checked(tool: Tool, reply: Reply, value: Any, limits: Limits) -> Reply:
+    if len(reply.body) <= limits.max_bytes:
+        return reply
+    details: dict[str, Any] = {"bytes": len(reply.body), "maxBytes": limits.max_bytes}
+    remedy = "Narrow the request"
+    if tool.page_size and tool.rows and isinstance(value, dict):
+        page = cast("dict[str, Any]", value)
+        details[tool.page_size] = _page_that_fits(page, tool.rows, limits.max_bytes)
+        remedy = f"Ask for {tool.page_size} {details[tool.page_size]} or less"
+    message = f"The answer has {len(reply.body)} bytes, more than {limits.max_bytes}. {remedy}."
+    raise ToolError(tool.family.too_large, message, details)
+
+
+def _page_that_fits(value: dict[str, Any], rows: str, cap: int) -> int:
+    room = cap - len(json.dumps({**value, rows: []}))
+    count = 0
+    for row in value[rows]:
+        room -= len(json.dumps(row)) + 1
+        if room < 0:
+            break
+        count += 1
+    return max(count, 1)
+
+
+def tool_result(reply: Reply, tool: Tool, version: str) -> dict[str, Any]:
+    """The MCP result of `reply` at a protocol version; bodies stay the bytes they are."""
+    if reply.kind == "error":
+        return {"content": [_text(json.quote(reply.body))], "isError": True}
+    if reply.kind == "blocks":
+        result: dict[str, Any] = {"content": list(reply.blocks), "isError": False}
+        structured = reply.body
+    else:
+        result = {"content": [_text(json.quote(reply.body))], "isError": False}
+        structured = reply.body if reply.kind == "json" else json.quote(reply.body)
+    if structured and _takes_structure(tool, version):
+        result["structuredContent"] = json.Raw(structured)
+    return result
+
+
+def _text(quoted: bytes) -> dict[str, Any]:
+    return {"type": "text", "text": json.Raw(quoted)}
+
+
+def _takes_structure(tool: Tool, version: str) -> bool:
+    if tool.output is None or version < STRUCTURED_SINCE:
+        return False
+    return version >= ANY_STRUCTURE_SINCE or tool.output.get("type") == "object"

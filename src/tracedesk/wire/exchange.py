@@ -1,0 +1,211 @@
+"""One inbound request: the SDK's dispatch context and the handler's channel in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol, cast
+
+import anyio
+
+from tracedesk.contract import InputRequired
+from tracedesk.errors import ClientCannot, ToolError
+from tracedesk.primitives import json
+from tracedesk.wire.auth import Identity
+from tracedesk.wire.sdk import (
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+    CallOptions,
+    Connection,
+    MCPError,
+    NoBackChannelError,
+    ServerMessageMetadata,
+    TransportContext,
+    allowed_log_levels,
+    types,
+)
+
+Emit = Callable[[bytes], Awaitable[None]]
+RequestId = int | str
+
+_CAPABILITY: Final = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+_ACTIONS: Final = ("accept", "decline", "cancel")
+
+
+class Asker(Protocol):
+    """A client that can be sent requests: one side of a handshake-era peer."""
+
+    async def request(self, method: str, params: Mapping[str, Any] | None, emit: Emit) -> dict[str, Any]: ...
+
+
+class Exchange:
+    """What a request carries in, and how its handler reaches the client."""
+
+    def __init__(
+        self,
+        request_id: RequestId | None,
+        params: Mapping[str, Any] | None,
+        connection: Connection,
+        emit: Emit,
+        identity: Identity,
+        *,
+        transport: TransportContext,
+        asker: Asker | None = None,
+    ) -> None:
+        self.request_id = request_id
+        self.connection = connection
+        self.identity = identity
+        self.transport = transport
+        self.message_metadata = ServerMessageMetadata(request_context=self)
+        self.denied: Any = None
+        self._emit = emit
+        self._asker = asker
+        meta = (params or {}).get("_meta")
+        self.meta: Mapping[str, Any] = meta if isinstance(meta, dict) else {}  # pyright: ignore[reportUnknownMemberType]
+        self.answers: dict[str, Any] = {}
+        self._cancel: anyio.Event | None = None
+
+    @property
+    def version(self) -> str:
+        return self.connection.protocol_version
+
+    @property
+    def is_modern(self) -> bool:
+        return self.version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def attempt(self) -> str | None:
+        """The attempt that the client says this call belongs to."""
+        named = self.meta.get("tracedesk/attempt") or self.meta.get("traceparent")
+        return named if isinstance(named, str) else None
+
+    # --- the SDK's dispatch context
+
+    @property
+    def can_send_request(self) -> bool:
+        return self._asker is not None
+
+    @property
+    def cancel_requested(self) -> anyio.Event:
+        if self._cancel is None:
+            self._cancel = anyio.Event()
+        return self._cancel
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        if self._asker is None:
+            raise NoBackChannelError(method)
+        return await self._asker.request(method, params, self._emit)
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
+        await self._emit(notification(method, params))
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        token = self.meta.get("progressToken")
+        if not isinstance(token, (str, int)) or isinstance(token, bool):
+            return
+        params: dict[str, Any] = {"progressToken": token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        await self.notify("notifications/progress", params)
+
+    # --- the handler's channel
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        declared = self.connection.client_capabilities
+        return {} if declared is None else declared.model_dump(by_alias=True, exclude_none=True)
+
+    async def log(self, level: str, data: Any) -> None:
+        if level in self._log_levels():
+            await self.notify("notifications/message", {"level": level, "data": data})
+
+    async def ask(self, requests: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+        for request in requests.values():
+            self._require(request)
+        if not self.is_modern:
+            return {key: await self._ask_now(request) for key, request in requests.items()}
+        missing = {k: r for k, r in requests.items() if not _answers(r["method"], self.answers.get(k))}
+        if missing:
+            raise InputRequired(missing)
+        return {key: self.answers[key] for key in requests}
+
+    async def _ask_now(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        method: str = request["method"]
+        try:
+            answer = await self.send_raw_request(method, request.get("params"))
+        except MCPError as refused:
+            raise _refused(method, refused.message) from None
+        if not _answers(method, answer):
+            raise _refused(method, "the result has not the shape of an answer")
+        return answer
+
+    def _log_levels(self) -> frozenset[Any]:
+        """The levels this client takes: as each request says, or since its last `logging/setLevel`."""
+        chosen = self.connection.state.get(types.LOG_LEVEL_META_KEY)
+        if chosen is None:
+            return allowed_log_levels(self.version, self.meta)
+        return allowed_log_levels(LATEST_MODERN_VERSION, {types.LOG_LEVEL_META_KEY: chosen})
+
+    def _require(self, request: Mapping[str, Any]) -> None:
+        capability = _CAPABILITY[request["method"]]
+        declared = self.capabilities.get(capability)
+        if declared is None:
+            raise ClientCannot(capability)
+        params: Mapping[str, Any] = request.get("params") or {}
+        mode = params.get("mode")
+        if mode == "url" and "url" not in declared:
+            raise ClientCannot("elicitation.url")
+        if mode == "form" and declared and "form" not in declared:
+            raise ClientCannot("elicitation.form")
+
+
+def _answers(method: str, answer: Any) -> bool:
+    """Whether `answer` has the shape that a result of `method` must have."""
+    if not isinstance(answer, dict):
+        return False
+    body = cast("dict[str, Any]", answer)
+    if method == "elicitation/create":
+        content = body.get("content")
+        return body.get("action") in _ACTIONS and (content is None or isinstance(content, dict))
+    if method == "sampling/createMessage":
+        return isinstance(body.get("content"), (dict, list))
+    return isinstance(body.get("roots"), list)
+
+
+def _refused(method: str, why: str) -> ToolError:
+    message = f"The client did not answer {method}: {why}. Have its user allow the question, then retry."
+    return ToolError("CLIENT_REFUSED", message, {"method": method})
+
+
+def notification(method: str, params: Mapping[str, Any] | None) -> bytes:
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return json.dumps(message)
+
+
+def request(request_id: RequestId, method: str, params: Mapping[str, Any] | None) -> bytes:
+    message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": method}
+    if params is not None:
+        message["params"] = params
+    return json.dumps(message)
+
+
+def result(request_id: RequestId, body: Mapping[str, Any]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "result": body})
+
+
+def error(request_id: RequestId | None, code: int, message: str, data: Any = None) -> bytes:
+    body: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        body["data"] = data
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "error": body})

@@ -1,0 +1,88 @@
+"""What every HTTP request must pass: host, origin, content type, bearer token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from tracedesk.wire.auth import NOTHING, READ, SCOPES, Identity, Tokens
+from tracedesk.wire.request import Refused, Request
+
+LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
+METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The desk's rules for strangers: which names it answers to, and what needs a token."""
+
+    tokens: Tokens
+    hosts: frozenset[str] = LOOPBACK
+    anonymous_reads: bool = True
+
+    def check(self, request: Request) -> None:
+        """Refuse a request that came by another name or from another site."""
+        host = request.headers.get("host", "")
+        if hostname(f"//{host}") not in self.hosts:
+            raise Refused(421, f"This desk does not answer to the host {host[:80]!r}")
+        origin = request.headers.get("origin")
+        if origin is not None and not self._own_origin(origin):
+            raise Refused(403, "Requests from other origins are refused")
+        if request.method == "POST":
+            _check_content_type(request)
+
+    def _own_origin(self, origin: str) -> bool:
+        return urlsplit(origin).scheme in ("http", "https") and hostname(origin) in self.hosts
+
+    def identify(self, request: Request) -> Identity:
+        """Who sends this request; a wrong token is refused, none at all may read."""
+        header = request.headers.get("authorization")
+        if header is None:
+            if not self.anonymous_reads:
+                raise Refused(401, "This desk needs a bearer token", challenge())
+            return Identity("anonymous", None, READ if self.anonymous_reads else NOTHING)
+        kind, _, secret = header.partition(" ")
+        token = self.tokens.verify(secret.strip()) if kind.lower() == "bearer" else None
+        if token is None:
+            raise Refused(401, "The token is not known here", challenge("invalid_token"))
+        return Identity(f"principal:{token.name}", token.name, token.scopes)
+
+
+def challenge(error: str | None = None, scope: str | None = None) -> dict[str, str]:
+    """The WWW-Authenticate header that tells a client what it lacks."""
+    parts = [f'resource_metadata="{METADATA_PATH}"']
+    if error is not None:
+        parts.insert(0, f'error="{error}"')
+    if scope is not None:
+        parts.append(f'scope="{scope}"')
+    return {"WWW-Authenticate": "Bearer " + ", ".join(parts)}
+
+
+def metadata(base: str) -> dict[str, object]:
+    """RFC 9728: what this resource is and how tokens reach it."""
+    return {
+        "resource": f"{base}/mcp",
+        "resource_name": "Tracedesk",
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": list(SCOPES),
+    }
+
+
+def hostname(url: str) -> str | None:
+    """The host name of a URL in lower case; None for anything malformed."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+        return parts.hostname
+    except ValueError:
+        return None
+
+
+def _check_content_type(request: Request) -> None:
+    length = request.headers.get("content-length")
+    if length == "0" or (length is None and "transfer-encoding" not in request.headers):
+        return
+    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refused(415, "Send the body as application/json")

@@ -1,0 +1,378 @@
+"""The desk as an MCP server: the SDK's registry of methods, with tool calls answered in our bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import tracedesk
+from tracedesk.contract import InputRequired, Prompt, Resource
+from tracedesk.errors import NotPermitted, ToolError, UnknownTool
+from tracedesk.primitives import json
+from tracedesk.registry import Registry
+from tracedesk.wire.dispatch import Dispatch, Origin
+from tracedesk.wire.encode import Reply, tool_result
+from tracedesk.wire.exchange import Exchange
+from tracedesk.wire.peer import Peer
+from tracedesk.wire.publish import ToolList
+from tracedesk.wire.sdk import (
+    CallNext,
+    HandlerResult,
+    InMemorySubscriptionBus,
+    ListenHandler,
+    MCPError,
+    PromptsListChanged,
+    RequestStateBoundary,
+    RequestStateSecurity,
+    ResourcesListChanged,
+    ResourceUpdated,
+    Server,
+    ServerRequestContext,
+    ServerRunner,
+    ToolsListChanged,
+    types,
+)
+
+Context = ServerRequestContext[Any, Exchange]
+
+FORBIDDEN: Final = -32003
+RESOURCE_DEADLINE: Final = 30.0
+_COMPLETIONS: Final = 100
+_LIST_TTL_MS: Final = 60_000
+_RESOURCE_NOT_FOUND_BEFORE_2026: Final = -32002
+
+
+class Kernel:
+    """Serves one desk's registry to every transport."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self.dispatch = dispatch
+        self.registry: Registry = dispatch.registry
+        self.bus = InMemorySubscriptionBus()
+        self.peers: set[Peer] = set()
+        self.listen = ListenHandler(self.bus, max_subscriptions=128)
+        self._tools = ToolList(self.registry)
+        self._own = {"tools/call": self._call_tool, "tools/list": self._list_tools}
+        self.server = self._build()
+        self._stamp = {
+            types.SERVER_INFO_META_KEY: json.Raw(json.dumps(self.server.server_info_stamp)),
+        }
+
+    def _build(self) -> Server[Any]:
+        server: Server[Any] = Server(
+            "tracedesk",
+            version=tracedesk.__version__,
+            title="Tracedesk",
+            instructions=self.registry.instructions,
+            get_tool_input_schema=self._input_schema,
+            on_list_tools=_answered_before,
+            on_call_tool=_answered_before,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=cast("Any", self._read_resource),
+            on_subscribe_resource=self._subscribe,
+            on_unsubscribe_resource=self._unsubscribe,
+            on_subscriptions_listen=self.listen,
+            on_list_prompts=self._list_prompts if self.registry.prompts else None,
+            on_get_prompt=cast("Any", self._get_prompt) if self.registry.prompts else None,
+            on_completion=self._complete,
+        )
+        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_level)
+        security = RequestStateSecurity.ephemeral()
+        security.bind_principal = _principal
+        boundary = RequestStateBoundary(security, default_audience="tracedesk")
+        server.middleware[:] = [boundary, self._shortcut]
+        return server
+
+    # --- the two ways in
+
+    def open_peer(self, standalone: Any, session_id: str | None = None) -> Peer:
+        """A handshake-era client whose unasked-for messages go to `standalone`."""
+        peer = Peer(self.server, standalone, session_id)
+        self.peers.add(peer)
+        return peer
+
+    async def close_peer(self, peer: Peer) -> None:
+        self.peers.discard(peer)
+        await peer.close()
+
+    async def answer_modern(
+        self, exchange: Exchange, method: str, params: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Run one self-contained request of the stateless era."""
+        return await ServerRunner(self.server, exchange.connection, None).on_request(exchange, method, params)
+
+    # --- notifications to clients
+
+    async def notify_resource(self, uri: str) -> None:
+        """Tell every subscriber, of either era, that a resource changed."""
+        await self.bus.publish(ResourceUpdated(uri=uri))
+        for peer in tuple(self.peers):
+            if uri in peer.subscriptions:
+                await peer.notify("notifications/resources/updated", {"uri": uri})
+
+    async def notify_lists(self, kind: str) -> None:
+        """Tell clients that the list of tools, prompts or resources changed."""
+        events = {"tools": ToolsListChanged, "prompts": PromptsListChanged, "resources": ResourcesListChanged}
+        await self.bus.publish(events[kind]())
+        for peer in tuple(self.peers):
+            if peer.ready:
+                await peer.notify(f"notifications/{kind}/list_changed", None)
+
+    # --- tools, answered without the SDK's models
+
+    async def _shortcut(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        own = self._own.get(ctx.method)
+        exchange = ctx.request
+        if own is None or exchange is None or not exchange.connection.initialize_accepted:
+            return await call_next(ctx)
+        return await own(ctx, exchange)
+
+    async def _list_tools(self, ctx: Context, exchange: Exchange) -> dict[str, Any]:
+        result: dict[str, Any] = {"tools": self._tools.at(exchange.version)}
+        if exchange.is_modern:
+            result |= {"ttlMs": _LIST_TTL_MS, "cacheScope": "public"}
+        return self._stamped(result, exchange)
+
+    async def _call_tool(self, ctx: Context, exchange: Exchange) -> dict[str, Any]:
+        params = ctx.params or {}
+        name, arguments = params.get("name"), params.get("arguments")
+        if not isinstance(name, str):
+            raise MCPError(
+                types.INVALID_PARAMS, "tools/call needs the tool's name as a string in params.name"
+            )
+        _take_answers(exchange, params)
+        try:
+            reply = await self.dispatch.call(
+                name, {} if arguments is None else arguments, origin_of(exchange)
+            )
+        except UnknownTool as unknown:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name}", unknown.envelope) from None
+        except NotPermitted as refused:
+            exchange.denied = refused
+            raise MCPError(FORBIDDEN, refused.remedy, {"scope": refused.scope}) from None
+        return self._stamped(self._tool_result(name, reply, exchange), exchange)
+
+    def _tool_result(self, name: str, reply: Reply, exchange: Exchange) -> dict[str, Any]:
+        if reply.requests is not None:
+            return _input_required(reply.requests, exchange)
+        if reply.missing is not None and exchange.is_modern:
+            data = {"requiredCapabilities": reply.missing}
+            raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "The client lacks a capability", data)
+        return tool_result(reply, self.registry.tool(name), exchange.version)
+
+    def _stamped(self, result: dict[str, Any], exchange: Exchange) -> dict[str, Any]:
+        if exchange.is_modern:
+            result.setdefault("resultType", "complete")
+            result["_meta"] = self._stamp
+        return result
+
+    def _input_schema(self, name: str) -> Mapping[str, Any] | None:
+        tool = self.registry.tools.get(name)
+        return None if tool is None else tool.input
+
+    # --- resources
+
+    async def _list_resources(self, ctx: Context, params: Any) -> types.ListResourcesResult:
+        fixed = (r for r in self.registry.resources.values() if not r.is_template)
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(uri=r.uri, name=r.name, description=r.description, mime_type=r.mime_type)
+                for r in fixed
+            ],
+            ttl_ms=_LIST_TTL_MS,
+            cache_scope="public",
+        )
+
+    async def _list_templates(self, ctx: Context, params: Any) -> types.ListResourceTemplatesResult:
+        templates = (r for r in self.registry.resources.values() if r.is_template)
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                types.ResourceTemplate(
+                    uri_template=r.uri, name=r.name, description=r.description, mime_type=r.mime_type
+                )
+                for r in templates
+            ],
+            ttl_ms=_LIST_TTL_MS,
+            cache_scope="public",
+        )
+
+    async def _read_resource(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | dict[str, Any]:
+        exchange = _exchange(ctx)
+        found = self.registry.resource(params.uri)
+        if found is None:
+            raise _not_found(params.uri, exchange)
+        _take_answers(exchange, ctx.params or {})
+        value = await self._run(found.resource, found.arguments, exchange, params.uri)
+        if isinstance(value, InputRequired):
+            return _input_required(value.requests, exchange)
+        if value is None:
+            raise _not_found(params.uri, exchange)
+        contents = _contents(params.uri, found.resource.mime_type, value)
+        return types.ReadResourceResult(contents=[contents], ttl_ms=0, cache_scope="private")
+
+    async def _run(self, declared: Resource | Prompt, arguments: Any, exchange: Exchange, what: str) -> Any:
+        handler = declared.read if isinstance(declared, Resource) else declared.get
+        call = self.dispatch.make_call(declared.toolset, RESOURCE_DEADLINE, origin_of(exchange))
+        try:
+            async with asyncio.timeout_at(call.deadline):
+                return await handler(arguments, call)
+        except InputRequired as question:
+            return question
+        except TimeoutError:
+            raise MCPError(
+                types.INTERNAL_ERROR, f"{what} took longer than {RESOURCE_DEADLINE:.0f}s"
+            ) from None
+        except ToolError as refused:
+            envelope = {"code": refused.code, "message": refused.message, "details": refused.details}
+            raise MCPError(types.INVALID_PARAMS, refused.message, {"error": envelope}) from None
+
+    async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        exchange = _exchange(ctx)
+        found = self.registry.resource(params.uri)
+        if found is None:
+            raise _not_found(params.uri, exchange)
+        if not found.resource.subscribable:
+            raise MCPError(types.INVALID_PARAMS, f"{params.uri} does not change; read it instead")
+        self._peer(exchange).subscriptions.add(params.uri)
+        return types.EmptyResult()
+
+    async def _unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        self._peer(_exchange(ctx)).subscriptions.discard(params.uri)
+        return types.EmptyResult()
+
+    def _peer(self, exchange: Exchange) -> Peer:
+        return next(peer for peer in self.peers if peer.connection is exchange.connection)
+
+    # --- prompts and completion
+
+    async def _list_prompts(self, ctx: Context, params: Any) -> types.ListPromptsResult:
+        return types.ListPromptsResult(
+            prompts=[_prompt(p) for p in self.registry.prompts.values()],
+            ttl_ms=_LIST_TTL_MS,
+            cache_scope="public",
+        )
+
+    async def _get_prompt(
+        self, ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | dict[str, Any]:
+        declared = self.registry.prompts.get(params.name)
+        if declared is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name}. Call prompts/list.")
+        arguments = dict(params.arguments or {})
+        _check_arguments(declared, arguments)
+        exchange = _exchange(ctx)
+        _take_answers(exchange, ctx.params or {})
+        value = await self._run(declared, arguments, exchange, f"prompt {params.name}")
+        if isinstance(value, InputRequired):
+            return _input_required(value.requests, exchange)
+        messages = [_user_text(value)] if isinstance(value, str) else value
+        return types.GetPromptResult.model_validate(
+            {"description": declared.description, "messages": messages}, by_name=False
+        )
+
+    async def _complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        others = dict(params.context.arguments or {}) if params.context else {}
+        completer = self._completer(params)
+        values = list(await completer(params.argument.value, others)) if completer else []
+        shown = values[:_COMPLETIONS]
+        return types.CompleteResult(
+            completion=types.Completion(values=shown, total=len(values), has_more=len(values) > len(shown))
+        )
+
+    def _completer(self, params: types.CompleteRequestParams) -> Any:
+        name = params.argument.name
+        if isinstance(params.ref, types.PromptReference):
+            declared = self.registry.prompts.get(params.ref.name)
+            if declared is None:
+                raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.ref.name}. Call prompts/list.")
+            return next((a.complete for a in declared.arguments if a.name == name), None)
+        template = self.registry.resources.get(params.ref.uri)
+        if template is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown template: {params.ref.uri}.")
+        return template.complete.get(name)
+
+
+async def _answered_before(ctx: Context, params: Any) -> Any:
+    raise MCPError(types.INVALID_REQUEST, "the connection is not initialized")
+
+
+async def _set_level(ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+    _exchange(ctx).connection.state[types.LOG_LEVEL_META_KEY] = params.level
+    return types.EmptyResult()
+
+
+def _exchange(ctx: Context) -> Exchange:
+    assert ctx.request is not None
+    return ctx.request
+
+
+def _principal(ctx: Context) -> str | None:
+    return None if ctx.request is None else ctx.request.identity.principal
+
+
+def origin_of(exchange: Exchange) -> Origin:
+    """The caller of an exchange, as dispatch wants it."""
+    who = exchange.identity
+    return Origin(who.scope, exchange, who.principal, who.granted, exchange.attempt)
+
+
+def _take_answers(exchange: Exchange, params: Mapping[str, Any]) -> None:
+    """Earlier answers come back sealed in the state, new ones beside it."""
+    if not exchange.is_modern:
+        return
+    state, fresh = params.get("requestState"), params.get("inputResponses")
+    if isinstance(state, str):
+        exchange.answers.update(json.loads(state))
+    if isinstance(fresh, dict):
+        exchange.answers.update(fresh)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _input_required(requests: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
+    known: dict[str, Any] = {k: v for k, v in exchange.answers.items() if isinstance(v, dict)}
+    return {
+        "resultType": "input_required",
+        "inputRequests": {key: dict(value) for key, value in requests.items()},
+        "requestState": json.dumps(known).decode(),
+    }
+
+
+def _not_found(uri: str, exchange: Exchange) -> MCPError:
+    code = types.INVALID_PARAMS if exchange.is_modern else _RESOURCE_NOT_FOUND_BEFORE_2026
+    return MCPError(code, f"Resource not found: {uri}. See resources/list.", {"uri": uri})
+
+
+def _contents(
+    uri: str, mime_type: str, value: Any
+) -> types.TextResourceContents | types.BlobResourceContents:
+    if isinstance(value, bytes):
+        blob = base64.b64encode(value).decode()
+        return types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=blob)
+    text = value if isinstance(value, str) else json.dumps(value).decode()
+    return types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
+
+
+def _prompt(declared: Prompt) -> types.Prompt:
+    arguments = [
+        types.PromptArgument(name=a.name, description=a.description, required=a.required)
+        for a in declared.arguments
+    ]
+    return types.Prompt(name=declared.name, description=declared.description, arguments=arguments)
+
+
+def _check_arguments(declared: Prompt, arguments: Mapping[str, Any]) -> None:
+    known = {a.name for a in declared.arguments}
+    missing = [a.name for a in declared.arguments if a.required and a.name not in arguments]
+    unknown = sorted(set(arguments) - known)
+    if missing or unknown:
+        faults = [f"missing: {', '.join(missing)}"] if missing else []
+        faults += [f"unknown: {', '.join(unknown)}"] if unknown else []
+        raise MCPError(types.INVALID_PARAMS, f"Prompt {declared.name}: {'; '.join(faults)}")
+
+
+def _user_text(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": {"type": "text", "text": text}}

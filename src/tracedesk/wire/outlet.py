@@ -1,0 +1,80 @@
+"""Messages on their way to one HTTP stream, with a bound on how many wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+_MOST: Final = 256
+
+
+class Outlet:
+    """A bounded queue between handlers and a response stream; a closed one drops what it is given.
+
+    While a stream reads it, a full queue makes its writers wait. With no reader they would wait for ever,
+    each for the same silent client: then the oldest message makes room.
+    """
+
+    def __init__(self, *, attended: bool = False) -> None:
+        self._waiting: deque[bytes] = deque()
+        self._changed: asyncio.Future[None] | None = None
+        self._room: asyncio.Future[None] | None = None
+        self._attended = attended
+        self.closed = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def emit(self, data: bytes) -> None:
+        """Queue `data`; waits while the reader is far behind."""
+        while self._attended and not self.closed and len(self._waiting) >= _MOST:
+            if self._room is None:
+                self._room = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._room)
+        if not self.closed:
+            if len(self._waiting) >= _MOST:
+                self._waiting.popleft()
+            self._waiting.append(data)
+            self.wake()
+
+    def attend(self, attended: bool) -> None:
+        """Say whether a stream reads from here."""
+        self._attended = attended
+        self._release()
+
+    def take(self) -> list[bytes]:
+        """Everything queued so far."""
+        taken = list(self._waiting)
+        self._waiting.clear()
+        self._release()
+        return taken
+
+    def wake(self, *_: object) -> None:
+        """Let `wait` return."""
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
+
+    async def wait(self, seconds: float) -> None:
+        """Return when something is queued, on `wake`, or after `seconds`."""
+        if self._waiting or self.closed:
+            return
+        loop = asyncio.get_running_loop()
+        self._changed = changed = loop.create_future()
+        timer = loop.call_later(seconds, self.wake)
+        try:
+            await changed
+        finally:
+            timer.cancel()
+
+    def close(self) -> None:
+        """Drop what waits and what is still to come."""
+        self.closed = True
+        self._waiting.clear()
+        self.wake()
+        self._release()
+
+    def _release(self) -> None:
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+        self._room = None

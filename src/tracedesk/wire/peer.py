@@ -1,0 +1,111 @@
+"""A handshake-era client: its connection, the requests in flight both ways, its subscriptions."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+from typing import Any, cast
+
+from tracedesk.wire.exchange import Emit, Exchange, RequestId, notification, request
+from tracedesk.wire.sdk import CallOptions, Connection, MCPError, ServerRunner, aclose_shielded
+
+_CLOSED = -32000
+_MALFORMED = -32600
+
+
+class Peer:
+    """One client that shook hands; stdio has one, each HTTP session is one."""
+
+    def __init__(self, server: Any, standalone: Emit, session_id: str | None = None) -> None:
+        self.connection = Connection.for_loop(self, session_id=session_id)
+        self.subscriptions: set[str] = set()
+        self.in_flight: dict[RequestId, asyncio.Task[Any]] = {}
+        self._runner = ServerRunner(server, self.connection, None)
+        self._standalone = standalone
+        self._ids = itertools.count(1)
+        self._pending: dict[RequestId, asyncio.Future[dict[str, Any]]] = {}
+
+    @property
+    def ready(self) -> bool:
+        return self.connection.initialize_accepted
+
+    async def answer(
+        self, exchange: Exchange, method: str, params: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Run one request and return its result."""
+        return await self._runner.on_request(exchange, method, params)
+
+    def track(self, request_id: RequestId, task: asyncio.Task[Any]) -> None:
+        """Let the client cancel `task` by the id of its request while it runs."""
+        self.in_flight[request_id] = task
+
+        def forget(done: asyncio.Task[Any]) -> None:
+            if self.in_flight.get(request_id) is done:
+                del self.in_flight[request_id]
+
+        task.add_done_callback(forget)
+
+    async def hear(self, exchange: Exchange, method: str, params: Mapping[str, Any] | None) -> None:
+        """Take one notification."""
+        if method == "notifications/cancelled":
+            self.cancel((params or {}).get("requestId"))
+        await self._runner.on_notify(exchange, method, params)
+
+    def cancel(self, request_id: Any) -> None:
+        """Cancel a request in flight, if it is one."""
+        task = self.in_flight.get(request_id) if isinstance(request_id, (int, str)) else None
+        if task is not None:
+            task.cancel()
+
+    async def request(self, method: str, params: Mapping[str, Any] | None, emit: Emit) -> dict[str, Any]:
+        """Put a request to the client over `emit` and wait for its result."""
+        request_id = next(self._ids)
+        waiter: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._pending[request_id] = waiter
+        try:
+            await emit(request(request_id, method, params))
+            return await waiter
+        finally:
+            self._pending.pop(request_id, None)
+
+    def settle(self, message: Mapping[str, Any]) -> None:
+        """Hand the client's response to whoever waits for it."""
+        waiter = self._pending.get(message.get("id"))  # pyright: ignore[reportArgumentType]
+        if waiter is None or waiter.done():
+            return
+        answer = message.get("result")
+        if isinstance(answer, dict):
+            waiter.set_result(cast("dict[str, Any]", answer))
+        else:
+            waiter.set_exception(_failure(message.get("error")))
+
+    # --- the SDK's standalone channel
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        return await self.request(method, params, self._standalone)
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
+        await self._standalone(notification(method, params))
+
+    async def close(self) -> None:
+        """Cancel what runs, fail what waits, and unwind the connection."""
+        for task in tuple(self.in_flight.values()):
+            task.cancel()
+        for waiter in self._pending.values():
+            if not waiter.done():
+                waiter.set_exception(MCPError(_CLOSED, "Connection closed"))
+        await aclose_shielded(self.connection)
+
+
+def _failure(error: Any) -> MCPError:
+    """The client's error; a response that is neither a result nor an error is one too."""
+    body = cast("dict[str, Any]", error) if isinstance(error, dict) else {}
+    code, text = body.get("code"), body.get("message")
+    if isinstance(code, int) and isinstance(text, str):
+        return MCPError(code, text)
+    return MCPError(_MALFORMED, "the response has neither a result nor an error")

@@ -1,0 +1,141 @@
+"""An HTTP request as the app sees it, and the answers it gives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from tracedesk.primitives import json
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+MAX_BODY: Final = 4 << 20
+BODY_SECONDS: Final = 10.0
+
+
+class Refused(Exception):
+    """An HTTP refusal: a status and what to do about it."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.response = Response.of({"error": {"message": message}}, status, headers)
+
+
+class Request:
+    """One request; its headers are read once, its body up to a limit and a deadline."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self._scope = scope
+        self._receive = receive
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self._scope["headers"]}
+
+    def header_lines(self) -> list[tuple[str, str]]:
+        """Every header line, duplicates included."""
+        return [(n.decode("latin-1"), v.decode("latin-1")) for n, v in self._scope["headers"]]
+
+    @property
+    def remote(self) -> str:
+        client = self._scope.get("client")
+        return client[0] if client else "unknown"
+
+    def query(self, name: str) -> str | None:
+        values = parse_qs(self._scope.get("query_string", b"").decode("latin-1")).get(name)
+        return values[0] if values else None
+
+    def accepts(self, kind: str) -> bool:
+        """Whether the client takes `kind`; one that says nothing takes anything."""
+        accept = self.headers.get("accept", "*/*")
+        family = kind.split("/")[0]
+        offered = (part.split(";")[0].strip() for part in accept.split(","))
+        return any(part in ("*/*", f"{family}/*", kind) for part in offered)
+
+    async def body(self) -> bytes:
+        """The whole body, or a refusal when it is too large or too slow."""
+        declared = self.headers.get("content-length", "0")
+        if not declared.isdigit() or int(declared) > MAX_BODY:
+            raise Refused(413, f"The body may have at most {MAX_BODY} bytes")
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                return await self._read()
+        except TimeoutError:
+            raise Refused(408, f"The body did not arrive within {BODY_SECONDS:.0f} seconds") from None
+
+    async def _read(self) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError("the client left while sending")
+            part: bytes = message.get("body", b"")
+            size += len(part)
+            if size > MAX_BODY:
+                raise Refused(413, f"The body may have at most {MAX_BODY} bytes")
+            parts.append(part)
+            if not message.get("more_body", False):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def left(self) -> None:
+        """Return when the client has gone."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def of(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+        return cls(status, json.dumps(value), headers=headers or {})
+
+    async def send(self, send: Send) -> None:
+        lines = [(b"content-length", str(len(self.body)).encode())]
+        if self.body:
+            lines.append((b"content-type", self.content_type.encode()))
+        lines += [(k.lower().encode("latin-1"), v.encode("latin-1")) for k, v in self.headers.items()]
+        await send({"type": "http.response.start", "status": self.status, "headers": lines})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+_EVENT_STREAM: Final = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+PING: Final = b": ping\r\n\r\n"
+
+
+def event(data: bytes, name: str = "message") -> bytes:
+    """One server-sent event."""
+    return b"event: " + name.encode() + b"\r\ndata: " + data + b"\r\n\r\n"
+
+
+async def start_events(send: Send, headers: Mapping[str, str] | None = None) -> None:
+    extra = [(k.lower().encode("latin-1"), v.encode("latin-1")) for k, v in (headers or {}).items()]
+    await send({"type": "http.response.start", "status": 200, "headers": _EVENT_STREAM + extra})
+
+
+async def send_events(send: Send, data: bytes) -> None:
+    await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+async def end_events(send: Send) -> None:
+    await send({"type": "http.response.body", "body": b"", "more_body": False})

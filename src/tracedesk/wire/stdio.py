@@ -1,0 +1,319 @@
+"""MCP over a pair of pipes: one line, one message, no threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import stat
+import threading
+from collections.abc import Callable, Generator
+from typing import Any, Final, cast
+
+from tracedesk.wire.auth import Identity
+from tracedesk.wire.exchange import Exchange, error, result
+from tracedesk.wire.inbound import INVALID_REQUEST, PARSE_ERROR, Inbound, Malformed, read
+from tracedesk.wire.kernel import Kernel
+from tracedesk.wire.sdk import (
+    MODERN_PROTOCOL_VERSIONS,
+    Connection,
+    InboundLadderRejection,
+    MCPError,
+    TransportContext,
+    classify_inbound_request,
+    modern_error_data,
+    types,
+)
+
+log = logging.getLogger(__name__)
+
+MAX_LINE: Final = 16 << 20
+GRACE: Final = 5.0
+_DUPLEX: Final = TransportContext(kind="stdio", can_send_request=True)
+_ONE_WAY: Final = TransportContext(kind="stdio", can_send_request=False)
+
+
+@contextlib.contextmanager
+def private_pipes() -> Generator[tuple[int, int]]:
+    """The real stdin and stdout under private numbers.
+
+    While this holds, fd 1 is stderr and fd 0 is empty: a stray print cannot corrupt the wire and a
+    child process cannot read from it.
+    """
+    reader, writer = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    try:
+        yield reader, writer
+    finally:
+        for descriptor in (reader, writer):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+class Lines(asyncio.Protocol):
+    """Cuts what arrives into lines, and drops a line that is too long without losing the next."""
+
+    def __init__(self, on_line: Callable[[bytes], None], on_overlong: Callable[[], None]) -> None:
+        self._on_line = on_line
+        self._on_overlong = on_overlong
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._skipping = False
+        self.ended = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            self._take(line)
+            self._finish()
+        self._take(rest)
+
+    def _take(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > MAX_LINE:
+            self._skipping = True
+            self._parts.clear()
+        elif part and not self._skipping:
+            self._parts.append(part)
+
+    def _finish(self) -> None:
+        line = b"".join(self._parts)
+        overlong = self._skipping
+        self._parts.clear()
+        self._size, self._skipping = 0, False
+        if overlong:
+            self._on_overlong()
+        elif line and not line.isspace():
+            self._on_line(line)
+
+    def eof_received(self) -> None:
+        self.connection_lost(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._parts or self._skipping:
+            self._finish()
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+class _PipeWriter(asyncio.BaseProtocol):
+    """The write side: a client that stops reading stops being read from."""
+
+    def __init__(self) -> None:
+        self.hold: Callable[[], None] = _nothing
+        self.release: Callable[[], None] = _nothing
+        self._lost = asyncio.Event()
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.WriteTransport", transport)
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None and not self._lost.is_set():
+            self._transport.write(data)
+
+    async def flush(self) -> None:
+        """Wait until everything written has left, within the grace time."""
+        if self._transport is not None:
+            self._transport.close()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._lost.wait(), GRACE)
+
+    def pause_writing(self) -> None:
+        self.hold()
+
+    def resume_writing(self) -> None:
+        self.release()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost.set()
+
+
+class _FileWriter:
+    """The write side when stdout is a plain file."""
+
+    hold: Callable[[], None]
+    release: Callable[[], None]
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    async def flush(self) -> None: ...
+
+
+def _nothing() -> None: ...
+
+
+class Stdio:
+    """One client over pipes, in the era its first request opens."""
+
+    def __init__(self, kernel: Kernel, identity: Identity) -> None:
+        self._kernel = kernel
+        self._identity = identity
+        self._peer = kernel.open_peer(self._emit)
+        self._modern: bool | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._write: Callable[[bytes], None] = lambda data: None
+
+    async def serve(self, reader: int, writer: int, stop: asyncio.Event) -> None:
+        """Answer until the input ends or `stop` is set; what was accepted is still answered."""
+        loop = asyncio.get_running_loop()
+        lines = Lines(self._on_line, self._on_overlong)
+        outbound = await _connect_write(loop, writer)
+        self._write = outbound.write
+        inbound = await _connect_read(loop, lines, reader)
+        outbound.hold, outbound.release = inbound.pause_reading, inbound.resume_reading
+        stopping = loop.create_task(stop.wait())
+        await asyncio.wait({lines.ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        inbound.close()
+        await self._drain()
+        await self._kernel.close_peer(self._peer)
+        await outbound.flush()
+
+    async def _drain(self) -> None:
+        self._kernel.listen.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=GRACE)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=1.0)
+
+    def _on_overlong(self) -> None:
+        self._write(error(None, PARSE_ERROR, f"Parse error: a line is longer than {MAX_LINE} bytes") + b"\n")
+
+    def _on_line(self, line: bytes) -> None:
+        try:
+            message = read(line)
+        except Malformed as fault:
+            self._write(error(fault.request_id, fault.code, fault.message) + b"\n")
+            return
+        if message.kind == "response":
+            self._peer.settle(message.body)
+            return
+        if message.kind == "notification":
+            self._spawn(self._hear(message))
+            return
+        if self._modern is None:
+            self._modern = message.claims_modern and message.method != "initialize"
+        assert message.id is not None
+        self._peer.track(message.id, self._spawn(self._answer(message)))
+
+    def _spawn(self, work: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _answer(self, message: Inbound) -> None:
+        assert message.id is not None
+        try:
+            if self._modern:
+                body = await self._answer_modern(message)
+            else:
+                body = await self._answer_peer(message)
+            reply = result(message.id, body)
+        except Exception as failure:
+            data = modern_error_data(failure)
+            reply = error(message.id, data.code, data.message, data.data)
+        self._write(reply + b"\n")
+
+    async def _answer_peer(self, message: Inbound) -> dict[str, Any]:
+        if message.method != "initialize" and message.claims_modern:
+            raise MCPError(
+                INVALID_REQUEST,
+                "This connection shook hands; requests with the 2026-07-28 envelope need a new one",
+            )
+        exchange = Exchange(
+            message.id,
+            message.params,
+            self._peer.connection,
+            self._emit,
+            self._identity,
+            transport=_DUPLEX,
+            asker=self._peer,
+        )
+        return await self._peer.answer(exchange, message.method, message.params)
+
+    async def _answer_modern(self, message: Inbound) -> dict[str, Any]:
+        if message.method == "initialize":
+            raise MCPError(
+                types.UNSUPPORTED_PROTOCOL_VERSION,
+                "This connection speaks 2026-07-28; the initialize handshake is not part of it",
+                {"supported": list(MODERN_PROTOCOL_VERSIONS)},
+            )
+        route = classify_inbound_request(message.body)
+        if isinstance(route, InboundLadderRejection):
+            raise MCPError(route.code, route.message, route.data)
+        connection = Connection.from_envelope(
+            route.protocol_version, route.client_info, route.client_capabilities
+        )
+        exchange = Exchange(
+            message.id, message.params, connection, self._emit, self._identity, transport=_ONE_WAY
+        )
+        return await self._kernel.answer_modern(exchange, message.method, message.params)
+
+    async def _hear(self, message: Inbound) -> None:
+        exchange = Exchange(
+            None, message.params, self._peer.connection, self._emit, self._identity, transport=_DUPLEX
+        )
+        await self._peer.hear(exchange, message.method, message.params)
+
+    async def _emit(self, data: bytes) -> None:
+        self._write(data + b"\n")
+
+
+async def _connect_read(loop: asyncio.AbstractEventLoop, lines: Lines, descriptor: int) -> Any:
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return _FileReader(loop, lines, descriptor)
+    transport, _ = await loop.connect_read_pipe(lambda: lines, os.fdopen(os.dup(descriptor), "rb", 0))
+    return transport
+
+
+class _FileReader:
+    """Feeds a plain file: event loops watch pipes, terminals and sockets only."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, lines: Lines, descriptor: int) -> None:
+        self._closed = threading.Event()
+        worker = threading.Thread(target=self._pump, args=(loop, lines, os.dup(descriptor)), daemon=True)
+        worker.start()
+
+    def _pump(self, loop: asyncio.AbstractEventLoop, lines: Lines, descriptor: int) -> None:
+        with os.fdopen(descriptor, "rb", 0) as file:
+            while not self._closed.is_set() and (data := file.read(1 << 16)):
+                loop.call_soon_threadsafe(lines.data_received, data)
+        loop.call_soon_threadsafe(lines.connection_lost, None)
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+async def _connect_write(loop: asyncio.AbstractEventLoop, descriptor: int) -> _PipeWriter | _FileWriter:
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return _FileWriter(descriptor)
+    protocol = _PipeWriter()
+    await loop.connect_write_pipe(lambda: protocol, os.fdopen(os.dup(descriptor), "wb", 0))
+    return protocol
+
+
+async def run(kernel: Kernel, reader: int, writer: int) -> None:
+    """Serve until the client leaves or a signal asks to stop."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await Stdio(kernel, Identity(f"stdio:{os.getpid()}")).serve(reader, writer, stop)

@@ -1,0 +1,105 @@
+"""Arguments against a contract: every violation named with its field and remedy, defaults filled."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+import jsonschema_rs
+
+from tracedesk.contract import Tool
+from tracedesk.errors import ToolError
+from tracedesk.primitives.redaction import redact_text
+
+_SHOWN: Final = 10
+_LONGEST: Final = 200
+_DRAFT_07: Final = "http://json-schema.org/draft-07/schema#"
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+class Validator:
+    """A tool's compiled input schema."""
+
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
+        self._schema = compile_schema(tool.input)
+        properties: Mapping[str, Any] = tool.input.get("properties", {})
+        self._defaults = {name: p["default"] for name, p in properties.items() if "default" in p}
+        self._mutable = any(isinstance(value, (list, dict)) for value in self._defaults.values())
+
+    def accept(self, arguments: Any) -> dict[str, Any]:
+        """`arguments` with the contract's defaults, or the family's error naming every violation."""
+        if not self._schema.is_valid(arguments):
+            raise self._refusal(arguments)
+        if not self._defaults:
+            return arguments
+        defaults = copy.deepcopy(self._defaults) if self._mutable else self._defaults
+        return {**defaults, **arguments}
+
+    def _refusal(self, arguments: Any) -> ToolError:
+        found = [_violation(error, self._tool) for error in self._schema.iter_errors(arguments)]
+        first = found[0]
+        message = " ".join(v["message"] for v in found[:_SHOWN])
+        details = {"path": first["path"], "rule": first["rule"]}
+        if len(found) > 1:
+            details["violations"] = found[:_SHOWN]
+        return ToolError(self._code(first), message, details)
+
+    def _code(self, violation: Mapping[str, Any]) -> str:
+        path = violation["path"]
+        own = self._tool.codes.get(path[0]) if path and isinstance(path[0], str) else None
+        return own or self._tool.family.invalid
+
+
+def compile_schema(schema: Any) -> jsonschema_rs.Validator:
+    """A validator with formats on and a regular-expression engine that is linear in its input."""
+    dialect = jsonschema_rs.validator_cls_for({"$schema": _DRAFT_07, **schema})
+    return dialect(
+        schema,
+        validate_formats=True,
+        formats={"uuid": _is_uuid},
+        pattern_options=jsonschema_rs.RegexOptions(),
+        offline=True,
+    )
+
+
+def _violation(error: jsonschema_rs.ValidationError, tool: Tool) -> dict[str, Any]:
+    path = list(error.instance_path)
+    rule = error.kind.name
+    field = ".".join(str(step) for step in path) or "arguments"
+    text = redact_text(_shorten(error.message))
+    return {"path": path, "rule": rule, "message": f"{field}: {text}. {_remedy(rule, error, tool)}"}
+
+
+def _remedy(rule: str, error: jsonschema_rs.ValidationError, tool: Tool) -> str:
+    properties: Mapping[str, Any] = tool.input.get("properties", {})
+    match rule:
+        case "required":
+            return "Add the missing property."
+        case "additionalProperties":
+            return f"Remove it; {tool.name} takes {', '.join(properties) or 'no arguments'}."
+        case "anyOf":
+            return "Give at least one of: " + ", ".join(properties) + "."
+        case "type" | "enum" | "pattern" | "format" | "minimum" | "maximum" | "minItems" | "maxItems":
+            return f"The contract asks for {rule} {_shorten(str(_rule_value(tool.input, error)))}."
+        case _:
+            return f"See the input schema of {tool.name} in tools/list."
+
+
+def _rule_value(schema: Any, error: jsonschema_rs.ValidationError) -> Any:
+    node = schema
+    for step in error.schema_path:
+        node = node[step]
+    return node
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

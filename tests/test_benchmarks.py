@@ -1,0 +1,101 @@
+"""The benchmark runs and says what it should; what the figures are is not a test's business."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import measure, messages
+from benchmarks.loadgen import parse
+from benchmarks.measure import best_ratio, paired_ratio, spent_us
+
+ROOT = Path(__file__).parent.parent
+ROWS = {
+    "stdio modern",
+    "stdio handshake",
+    "cold start",
+    "http modern c=1",
+    "http modern c=100",
+    "http handshake c=1",
+    "http handshake c=100",
+}
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, Any]:
+    if not measure.supported():
+        pytest.skip("needs Linux with schedstat")
+    command = [sys.executable, "-m", "benchmarks.wire", "--quick", "--json", "--rounds", "1", "--no-rivals"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def test_every_row_is_a_claim_with_a_bar_a_ratio_and_a_verdict(figures: dict[str, Any]) -> None:
+    claims = {claim["name"]: claim for claim in figures["claims"]}
+    assert claims.keys() == ROWS | {"memory stdio", "memory http"}
+    for name in ROWS:
+        claim = claims[name]
+        assert claim["ratio"] > 0
+        assert claim["met"] is (claim["ratio"] <= claim["bar"])
+
+
+def test_memory_is_reported_without_a_bar(figures: dict[str, Any]) -> None:
+    held = [claim for claim in figures["claims"] if claim["name"].startswith("memory")]
+    assert [(claim["bar"], claim["met"]) for claim in held] == [(None, None)] * 2
+    for place in ("stdio", "http"):
+        assert all(0 < of["pss"] <= of["rss"] for of in figures["memory_kib"][place].values())
+
+
+def test_every_row_carries_the_rounds_of_both_sides(figures: dict[str, Any]) -> None:
+    assert figures["rows"].keys() == ROWS
+    for row in figures["rows"].values():
+        assert row.keys() == {"ours", "stock"}
+        for side in row.values():
+            assert len(side["cpu_us"]["rounds"]) == len(side["p50_us"]["rounds"]) == 1
+
+
+def test_the_machine_and_the_method_are_told_without_naming_any_folder(figures: dict[str, Any]) -> None:
+    assert {"cpus", "python", "packages", "load_average", "neighbours_cores"} <= figures["machine"].keys()
+    assert {"cpu", "ratio", "stock"} <= figures["method"].keys()
+    assert str(ROOT) not in json.dumps(figures)
+
+
+def test_a_thread_that_ended_between_readings_takes_nothing_along() -> None:
+    assert spent_us({1: 1000, 2: 9000}, {1: 4000, 3: 2000}) == 5.0
+
+
+def test_a_busy_machine_moves_the_paired_ratio_but_not_the_ratio_of_the_best_rounds() -> None:
+    ours, theirs = [10.0, 15.0, 15.0], [20.0, 60.0, 60.0]
+    assert best_ratio(ours, theirs) == 0.5
+    assert paired_ratio(ours, theirs) == 0.25
+
+
+def test_a_response_is_whole_only_when_all_of_it_has_come() -> None:
+    sized = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"
+    for whole in (sized, chunked):
+        assert all(parse(whole[:end], 0) is None for end in range(len(whole)))
+        answer = parse(whole, 0)
+        assert answer is not None
+        assert (answer.status, answer.body) == (200, b"{}")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"id":2,"result":{"structuredContent":{"n":1},"content":[{"text":"{\\"n\\":1}"}]}}',
+        b'{"id":1,"result":{"structuredContent":{"n":2},"content":[{"text":"{\\"n\\":1}"}]}}',
+        b'{"id":1,"result":{"structuredContent":{"n":1},"content":[]}}',
+        b'{"id":1,"error":{"code":-32603}}',
+        b"not JSON",
+    ],
+)
+def test_a_wrong_answer_is_refused(answer: bytes) -> None:
+    with pytest.raises(messages.Misbehaved):
+        messages.check_echo(answer, 1)

@@ -1,0 +1,139 @@
+"""Tokens and scopes: who may read, write and trade over HTTP."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support import Client, desk_client, rpc, run
+from tracedesk.wire.auth import Tokens
+
+
+def _with(client: Client, secret: str) -> Client:
+    return replace(client, extra={"Authorization": f"Bearer {secret}"})
+
+
+def test_reading_needs_no_token_on_loopback_but_writing_and_trading_do(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            assert (await client.call("say")).status == 200
+            for tool, scope in (("touch", "write"), ("sell_all", "trade")):
+                for reply in (await client.call(tool), await client.post(f"/tools/{tool}", {})):
+                    assert reply.status == 401
+                    assert f'scope="{scope}"' in reply.headers["www-authenticate"]
+                assert (await client.authorised().call(tool)).status == 200
+                assert (await client.authorised().post(f"/tools/{tool}", {})).status == 200
+
+    run(main())
+
+
+def test_a_read_token_that_trades_is_answered_403_with_the_scope_it_lacks(tmp_path: Path) -> None:
+    secret = Tokens(tmp_path).issue("reader", ("read",))
+
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            reader = _with(client, secret)
+            assert (await reader.call("say")).status == 200
+            for reply in (await reader.call("sell_all"), await reader.post("/tools/sell_all", {})):
+                assert reply.status == 403
+                assert reply.headers["www-authenticate"].startswith('Bearer error="insufficient_scope"')
+                assert 'scope="trade"' in reply.headers["www-authenticate"]
+            session = await reader.open_session()
+            refused = await session.post("/mcp", rpc("tools/call", {"name": "sell_all"}))
+            assert refused.status == 403
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "header", ["Bearer wrong", "Bearer ", "Basic dXNlcjpwYXNz", "nonsense", "Bearer td_é"]
+)
+def test_a_wrong_token_is_refused_even_for_reading(tmp_path: Path, header: str) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            for path in ("/mcp", "/tools/say", "/mcp/sse", "/"):
+                method = "GET" if path == "/" else "POST"
+                body = None if path == "/" else json.dumps(rpc("ping")).encode()
+                reply = await client.raw(
+                    client.encode(method, path, body, {"Authorization": "X"}).replace(
+                        b"Authorization: X", f"Authorization: {header}".encode("latin-1")
+                    )
+                )
+                assert reply.status == 401
+                assert 'error="invalid_token"' in reply.headers["www-authenticate"]
+
+    run(main())
+
+
+def test_behind_a_proxy_nothing_but_health_is_served_without_a_token(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path, behind_proxy=True) as client:
+            assert (await client.call("say")).status == 401
+            assert (await client.request("GET", "/")).status == 401
+            assert (await client.request("GET", "/openapi.json")).status == 401
+            assert (await client.request("GET", "/health")).status == 200
+            assert (await client.authorised().call("say")).status == 200
+
+    run(main())
+
+
+def test_the_metadata_document_names_the_scopes(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            found = (await client.request("GET", "/.well-known/oauth-protected-resource")).json
+            assert found["resource"].endswith("/mcp")
+            assert found["scopes_supported"] == ["read", "write", "trade"]
+
+    run(main())
+
+
+def test_the_owners_token_survives_a_restart_and_is_private(tmp_path: Path) -> None:
+    first = Tokens(tmp_path).owner()
+    assert Tokens(tmp_path).owner() == first
+    for name in ("token", "tokens.json"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    assert first not in (tmp_path / "tokens.json").read_text(encoding="utf-8")
+
+
+def test_a_revoked_token_is_no_token(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path)
+    secret = tokens.issue("ci", ("read", "write"))
+    assert Tokens(tmp_path).verify(secret) is not None
+    assert tokens.revoke("ci") is True
+    assert Tokens(tmp_path).verify(secret) is None
+    assert tokens.revoke("ci") is False
+
+
+def test_two_tokens_of_one_name_are_refused(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path)
+    tokens.issue("ci", ("read",))
+    with pytest.raises(ValueError, match="revoke it first"):
+        tokens.issue("ci", ("read",))
+
+
+def test_the_token_never_appears_in_an_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            known = client.authorised()
+            for path in ("/", "/health", "/openapi.json"):
+                assert client.token.encode() not in (await known.request("GET", path)).body
+            assert client.token.encode() not in (await known.call("who_am_i")).body
+            assert client.token.encode() not in (await known.call("break_down")).body
+
+    run(main())
+
+
+def test_scope_and_principal_say_who_calls(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            assert (await client.call("who_am_i")).structured["scope"] == "anonymous"
+            assert (await client.authorised().call("who_am_i")).structured["scope"] == "principal:owner"
+            session = await client.open_session()
+            reply = await session.post("/mcp", rpc("tools/call", {"name": "who_am_i"}))
+            assert reply.structured["scope"] == f"session:{session.session}"
+
+    run(main())

@@ -1,0 +1,182 @@
+"""The pipe transport: nothing but messages on the wire, and a clean end however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import BOUND, HELLO, ROOT, StdioDesk, modern, rpc
+from tests.wire.test_http_abuse import BAD_JSON
+from tracedesk.wire.stdio import MAX_LINE
+
+
+def test_stray_prints_writes_and_children_never_reach_the_wire(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        reply = desk.ask(modern("tools/call", {"name": "shout"}))
+        assert reply["result"]["structuredContent"] == {"shouted": True}
+        assert desk.ask(modern("tools/call", {"name": "say"}, 2))["id"] == 2
+        code, rest, log = desk.finish()
+        assert (code, rest) == (0, b"")
+        assert "stray print" in log
+        assert "stray write" in log
+        assert "stray child" in log
+
+
+def test_a_ten_megabyte_line_is_a_message_like_any_other(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        big = "x" * 10_000_000
+        reply = desk.ask(modern("tools/call", {"name": "say", "arguments": {"text": big}}))
+        envelope = json.loads(reply["result"]["content"][0]["text"])
+        assert envelope["error"]["code"] == "RESULT_TOO_LARGE"
+        assert desk.ask(modern("ping", None, 2))["id"] == 2
+
+
+def test_a_line_past_the_limit_is_refused_and_the_next_is_answered(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        desk.send_bytes(b"x" * (MAX_LINE + 10) + b"\n")
+        assert desk.read()["error"]["code"] == -32700
+        assert desk.ask(modern("tools/list", None, 2))["id"] == 2
+
+
+def test_a_huge_line_without_an_end_ends_cleanly(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        desk.send_bytes(b"x" * 10_000_000)
+        code, rest, _ = desk.finish()
+        assert code == 0
+        assert json.loads(rest)["error"]["code"] == -32700
+
+
+def test_malformed_lines_are_answered_and_the_desk_lives_on(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        for name, line in BAD_JSON.items():
+            desk.send_bytes(line + b"\n")
+            assert desk.read()["error"]["code"] in (-32700, -32600), name
+            assert desk.ask(modern("tools/call", {"name": "say"}, name))["id"] == name
+
+
+def test_what_was_accepted_before_the_input_closed_is_still_answered(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        for number in range(20):
+            desk.send(modern("tools/call", {"name": "say", "arguments": {"n": number}}, number))
+        code, rest, _ = desk.finish()
+        answers = [json.loads(line) for line in rest.splitlines()]
+        assert code == 0
+        assert sorted(a["id"] for a in answers) == list(range(20))
+
+
+def test_closed_input_mid_call_ends_within_the_grace_time(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        desk.send(modern("tools/call", {"name": "hang"}))
+        code, rest, _ = desk.finish()
+        assert code == 0
+        assert b"QUERY_TIMEOUT" in rest
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_desk_cleanly_even_with_a_call_in_flight(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with StdioDesk(tmp_path) as desk:
+        call = modern("tools/call", {"name": "wait_for_release"})
+        call["params"]["_meta"] = {**call["params"]["_meta"], "progressToken": 1}
+        assert desk.ask(call)["method"] == "notifications/progress"
+        desk.process.send_signal(number)
+        assert desk.process.wait(BOUND) == 0
+
+
+def test_a_client_that_vanishes_ends_the_desk(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        desk.ask(modern("ping"))
+        desk.stdout.close()
+        desk.send(modern("tools/list"))
+        desk.stdin.close()
+        assert desk.process.wait(BOUND) == 0
+
+
+def test_a_cancelled_call_gets_no_answer_and_its_record_says_so(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        desk.ask(rpc("initialize", HELLO))
+        desk.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        desk.ask(rpc("tools/call", {"name": "wait_for_release", "_meta": {"progressToken": 1}}, 5))
+        desk.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}})
+        assert desk.ask(rpc("ping", None, 6))["id"] == 6
+        status = desk.ask(rpc("tools/call", {"name": "desk_status"}, 7))
+        assert status["id"] == 7
+        assert status["result"]["structuredContent"]["calls"]["inFlight"] == 1
+
+
+def test_a_connection_keeps_to_the_era_it_opened_with(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        desk.ask(modern("tools/list"))
+        refused = desk.ask(rpc("initialize", HELLO, 2))
+        assert refused["error"]["code"] == -32022
+    with StdioDesk(tmp_path) as desk:
+        desk.ask(rpc("initialize", HELLO))
+        refused = desk.ask(modern("tools/list", None, 2))
+        assert refused["error"]["code"] == -32600
+
+
+def test_requests_before_the_handshake_are_refused(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        assert desk.ask(rpc("tools/call", {"name": "say"}))["error"]["code"] == -32602
+        assert desk.ask(rpc("ping", None, 2))["result"] == {}
+
+
+def test_the_same_id_twice_in_flight_is_answered_twice(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        for number in range(10):
+            desk.send(modern("tools/call", {"name": "say", "arguments": {"n": number}}, 3))
+        replies = [desk.read() for _ in range(10)]
+        assert sorted(r["result"]["structuredContent"]["said"]["n"] for r in replies) == list(range(10))
+
+
+def test_input_and_output_may_be_plain_files(tmp_path: Path) -> None:
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text(json.dumps(modern("tools/list")) + "\n", encoding="utf-8")
+    with source.open("rb") as reader, target.open("wb") as writer:
+        command = [sys.executable, "-m", "tests.fixtures.serve", "stdio", str(tmp_path / "home"), "echo"]
+        subprocess.run(command, stdin=reader, stdout=writer, cwd=ROOT, timeout=BOUND, check=True)
+    assert json.loads(target.read_bytes())["result"]["tools"]
+
+
+def test_old_clients_are_not_sent_what_their_version_does_not_know(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        desk.ask(rpc("initialize", {**HELLO, "protocolVersion": "2024-11-05"}))
+        tools = desk.ask(rpc("tools/list", None, 2))["result"]["tools"]
+        assert {key for tool in tools for key in tool} == {"name", "description", "inputSchema"}
+        result = desk.ask(rpc("tools/call", {"name": "say"}, 3))["result"]
+        assert "structuredContent" not in result
+
+
+def test_a_string_result_is_structured_only_where_the_version_allows(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        result = desk.ask(modern("tools/call", {"name": "plain_text"}))["result"]
+        assert result["structuredContent"] == result["content"][0]["text"] == "TN:\nend_of_record\n"
+    with StdioDesk(tmp_path) as desk:
+        desk.ask(rpc("initialize", HELLO))
+        result = desk.ask(rpc("tools/call", {"name": "plain_text"}, 2))["result"]
+        assert "structuredContent" not in result
+        listed = desk.ask(rpc("tools/list", None, 3))["result"]["tools"]
+        assert all(t["outputSchema"]["type"] == "object" for t in listed if "outputSchema" in t)
+
+
+def test_children_do_not_inherit_the_wire(tmp_path: Path) -> None:
+    """The private pipe ends are close-on-exec, so a daemonised child cannot keep the client waiting."""
+    with StdioDesk(tmp_path) as desk:
+        desk.ask(modern("tools/list"))
+        folder = Path(f"/proc/{desk.process.pid}/fdinfo")
+        if not folder.exists():
+            pytest.skip("needs /proc")
+        for entry in folder.iterdir():
+            if int(entry.name) <= 2:
+                continue
+            flags = int(
+                next(x for x in entry.read_text().splitlines() if x.startswith("flags")).split()[1], 8
+            )
+            assert flags & os.O_CLOEXEC, entry.name
