@@ -30,7 +30,7 @@ judges: dev
 	$(BIN)/python -m tests.judges.install
 
 test: dev
-	$(BIN)/python -m pytest -m "not judge"
+	TRACEDESK_BUDGET=1 $(BIN)/python -m pytest -m "not judge"
 
 judge: judges
 	$(BIN)/python -m pytest -m judge -rA

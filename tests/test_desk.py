@@ -8,9 +8,9 @@ import pytest
 
 from tests.support import desk_client, rpc, run
 from tracedesk import contracts
-from tracedesk.desk import TOOLSETS, UnknownToolset, built, load
 from tracedesk.primitives import json
 from tracedesk.registry import Registry
+from tracedesk.toolsets import TOOLSETS, UnknownToolset, built, load
 from tracedesk.wire.publish import describe, portable
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import tracedesk
 from tracedesk.calls import CallLog
@@ -17,40 +15,11 @@ from tracedesk.contract import ListKind, Source, Toolset
 from tracedesk.primitives.redaction import Secrets
 from tracedesk.primitives.time import Clock, SystemClock, format
 from tracedesk.registry import Registry
+from tracedesk.toolsets import TOOLSETS, built, load
 from tracedesk.vault import Vault
 from tracedesk.wire.dispatch import Dispatch, Load
 from tracedesk.wire.encode import Limits
 from tracedesk.wire.kernel import Kernel
-
-TOOLSETS: Final = ("backtest", "fuzz", "exchange", "codegraph", "trading")
-
-
-class UnknownToolset(ValueError):
-    """A toolset that does not exist, or that this version does not serve."""
-
-
-def built() -> tuple[str, ...]:
-    """The toolsets this version serves: those whose tools module is in the package."""
-    return tuple(name for name in TOOLSETS if importlib.util.find_spec(f"tracedesk.{name}") is not None)
-
-
-def load(names: Iterable[str]) -> list[Toolset[Any]]:
-    """The toolsets of those names, imported now; `desk` always comes first."""
-    chosen = [name for name in names if name != "desk"]
-    for name in chosen:
-        _check(name)
-    modules = [importlib.import_module(f"tracedesk.{name}.tools") for name in chosen]
-    from tracedesk.desk_tools import desk
-
-    return [desk, *(getattr(module, module.__name__.split(".")[1]) for module in modules)]
-
-
-def _check(name: str) -> None:
-    if name not in TOOLSETS:
-        raise UnknownToolset(f"unknown toolset {name!r}; there are {', '.join(TOOLSETS)}")
-    if name not in built():
-        available = ", ".join(built()) or "only the always-on toolset desk"
-        raise UnknownToolset(f"toolset {name!r} is not part of this version; it serves {available}")
 
 
 @dataclass(slots=True)
@@ -155,7 +124,7 @@ async def open_desk(
     clock = clock or SystemClock()
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     secrets = Secrets()
-    toolsets = [*load(settings.toolsets), *extra]
+    toolsets = [*load(settings.toolsets or built()), *extra]
     desk = Desk(
         settings=settings,
         clock=clock,

@@ -23,7 +23,8 @@ class ClientCannot(ToolError):
     """The client did not declare the capability that a question to its user needs."""
 
     def __init__(self, capability: str) -> None:
-        self.capabilities: dict[str, dict[str, Any]] = {capability: {}}
+        whole, _, part = capability.partition(".")
+        self.capabilities: dict[str, dict[str, Any]] = {whole: {part: {}} if part else {}}
         message = f"This needs a client with the capability {capability!r}. Use one that declares it."
         super().__init__("CLIENT_UNSUPPORTED", message, {"requiredCapabilities": self.capabilities})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,6 +107,26 @@ def test_a_revoked_token_is_no_token(tmp_path: Path) -> None:
     assert tokens.revoke("ci") is True
     assert Tokens(tmp_path).verify(secret) is None
     assert tokens.revoke("ci") is False
+
+
+def test_a_token_revoked_by_another_process_is_refused_by_a_running_desk(tmp_path: Path) -> None:
+    secret = Tokens(tmp_path).issue("ci", ("read",))
+
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            assert (await _with(client, secret).call("say")).status == 200
+            Tokens(tmp_path).revoke("ci")
+            assert (await _with(client, secret).call("say")).status == 401
+
+    run(main())
+
+
+def test_desks_that_start_at_once_on_a_new_home_share_one_owners_token(tmp_path: Path) -> None:
+    def start(_: int) -> str:
+        return Tokens(tmp_path).owner()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(start, range(16)))) == 1
 
 
 def test_two_tokens_of_one_name_are_refused(tmp_path: Path) -> None:

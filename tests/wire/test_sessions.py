@@ -243,6 +243,18 @@ def test_server_messages_reach_the_sessions_stream(tmp_path: Path) -> None:
     run(main())
 
 
+def test_a_subscriber_that_never_reads_holds_up_nobody(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            deaf = await client.open_session()
+            await deaf.post("/mcp", rpc("resources/subscribe", {"uri": "probe://watched"}))
+            for _ in range(1_000):
+                await client.desk.notify_resource("probe://watched")
+            assert (await client.call("say")).status == 200
+
+    run(main())
+
+
 def test_a_second_stream_of_one_session_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with desk_client(tmp_path) as client:
@@ -258,12 +270,15 @@ def test_a_second_stream_of_one_session_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.judge
 @pytest.mark.timeout(120)
-def test_in_real_time_an_idle_session_ends_between_30_and_35_seconds(tmp_path: Path) -> None:
+def test_in_real_time_fifty_fill_the_table_and_the_idle_end_between_30_and_35_seconds(tmp_path: Path) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         async with desk_client(tmp_path) as client:
-            idle = await client.open_session()
             holder = await client.open_session()
+            idle = [await client.open_session() for _ in range(49)][-1]
+            refused = await client.post("/mcp", rpc("initialize", HELLO))
+            assert refused.status == 503
+            assert 1 <= int(refused.headers["retry-after"]) <= 30
             reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
             writer.write(holder.encode("GET", "/mcp"))
             await read_head(reader)

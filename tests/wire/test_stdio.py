@@ -145,6 +145,17 @@ def test_input_and_output_may_be_plain_files(tmp_path: Path) -> None:
     assert json.loads(target.read_bytes())["result"]["tools"]
 
 
+def test_an_empty_device_as_input_and_output_ends_cleanly(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.fixtures.serve", "stdio", str(tmp_path), "echo"]
+    nothing = subprocess.DEVNULL
+    assert (
+        subprocess.run(
+            command, stdin=nothing, stdout=nothing, cwd=ROOT, timeout=BOUND, check=False
+        ).returncode
+        == 0
+    )
+
+
 def test_old_clients_are_not_sent_what_their_version_does_not_know(tmp_path: Path) -> None:
     with StdioDesk(tmp_path) as desk:
         desk.ask(rpc("initialize", {**HELLO, "protocolVersion": "2024-11-05"}))

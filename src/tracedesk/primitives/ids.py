@@ -26,6 +26,8 @@ _RESERVED = frozenset({"calls", "payloads"})
 
 _COUNTER_BITS = 42
 _TAIL_BITS = 32
+_POOL = 512
+"""Bytes asked of the system at a time: one system call serves many ids."""
 
 
 def uuid4() -> str:
@@ -51,6 +53,7 @@ class TimeOrdered:
         self._lock = threading.Lock()
         self._ms = -1
         self._counter = 0
+        self._pool = b""
 
     def next(self) -> str:
         """Return the next UUID."""
@@ -73,7 +76,11 @@ class TimeOrdered:
         self._counter = self._random(_COUNTER_BITS - 1)
 
     def _random(self, bits: int) -> int:
-        return int.from_bytes(self._random_bytes((bits + 7) // 8), "big") & ((1 << bits) - 1)
+        size = (bits + 7) // 8
+        if len(self._pool) < size:
+            self._pool = self._random_bytes(_POOL)
+        taken, self._pool = self._pool[:size], self._pool[size:]
+        return int.from_bytes(taken, "big") & ((1 << bits) - 1)
 
 
 def _spread(counter: int) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast, get_args
@@ -42,53 +44,85 @@ class Tokens:
     """The tokens of a home: `tokens.json` has digests, `token` the owner's secret for printing."""
 
     def __init__(self, home: Path) -> None:
+        self._home = home
         self._table = home / "tokens.json"
         self._owner = home / "token"
-        self._tokens = _read(self._table)
+        self._tokens: tuple[Token, ...] = ()
+        self._seen: tuple[int, int] | None = None
+        self.list()
 
     def verify(self, secret: str) -> Token | None:
         """The token that `secret` is, compared in constant time."""
         digest = _digest(secret)
         found = None
-        for token in self._tokens:
+        for token in self.list():
             if hmac.compare_digest(token.digest, digest):
                 found = token
         return found
 
     def owner(self) -> str:
         """The owner's secret, with every scope; made on first use."""
-        if self._owner.exists():
-            secret = self._owner.read_text(encoding="ascii").strip()
-            if self.verify(secret) is not None:
-                return secret
-        self.revoke("owner")
-        secret = self.issue("owner", SCOPES)
-        _write_private(self._owner, secret + "\n")
-        return secret
+        with self._alone():
+            if self._owner.exists():
+                secret = self._owner.read_text(encoding="ascii").strip()
+                if self.verify(secret) is not None:
+                    return secret
+            secret = self._add("owner", SCOPES, replacing=True)
+            _write_private(self._owner, secret + "\n")
+            return secret
 
     def issue(self, name: str, scopes: Iterable[Scope]) -> str:
         """A new token's secret; shown once, stored as a digest."""
-        if any(token.name == name for token in self._tokens):
-            raise ValueError(f"a token named {name!r} exists; revoke it first")
-        secret = "td_" + secrets.token_urlsafe(32)
-        self._tokens = (*self._tokens, Token(name, _digest(secret), frozenset(scopes)))
-        self._save()
-        return secret
+        with self._alone():
+            return self._add(name, scopes, replacing=False)
 
     def revoke(self, name: str) -> bool:
-        kept = tuple(token for token in self._tokens if token.name != name)
-        found = len(kept) < len(self._tokens)
-        if found:
-            self._tokens = kept
-            self._save()
-        return found
+        """Take a token away; desks that run refuse it from their next request on."""
+        with self._alone():
+            kept = tuple(token for token in self.list() if token.name != name)
+            found = len(kept) < len(self._tokens)
+            if found:
+                self._save(kept)
+            return found
 
     def list(self) -> tuple[Token, ...]:
+        """The tokens in force, whichever process issued or revoked them."""
+        seen = _mark(self._table)
+        if seen != self._seen:
+            self._tokens, self._seen = _read(self._table), seen
         return self._tokens
 
-    def _save(self) -> None:
-        rows = [{"name": t.name, "sha256": t.digest, "scopes": sorted(t.scopes)} for t in self._tokens]
+    def _add(self, name: str, scopes: Iterable[Scope], *, replacing: bool) -> str:
+        others = tuple(token for token in self.list() if token.name != name)
+        if len(others) < len(self._tokens) and not replacing:
+            raise ValueError(f"a token named {name!r} exists; revoke it first")
+        secret = "td_" + secrets.token_urlsafe(32)
+        self._save((*others, Token(name, _digest(secret), frozenset(scopes))))
+        return secret
+
+    def _save(self, tokens: tuple[Token, ...]) -> None:
+        rows = [{"name": t.name, "sha256": t.digest, "scopes": sorted(t.scopes)} for t in tokens]
         _write_private(self._table, json.dumps(rows, indent=2) + "\n")
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """One process at a time reads, changes and writes the table."""
+        self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(self._home / "tokens.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    """What tells one version of a file from the next: files are replaced whole, so the inode changes."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _digest(secret: str) -> str:

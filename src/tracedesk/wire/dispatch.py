@@ -6,7 +6,7 @@ import asyncio
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, Final
@@ -139,10 +139,15 @@ class Dispatch:
             return encode_error(tool, tool.family.broken(call.id), arguments)
 
     async def _timed(self, tool: Tool, arguments: dict[str, Any], call: Call[Any]) -> Any:
+        running = tool.handler(arguments, call).__await__()
+        try:
+            waits_for = next(running)
+        except StopIteration as finished:
+            return finished.value  # it never waited, so no deadline could have passed
         window = asyncio.timeout_at(call.deadline)
         try:
             async with window:
-                return await tool.handler(arguments, call)
+                return await _Rest(running, waits_for)
         except TimeoutError:
             if not window.expired():
                 raise
@@ -153,6 +158,27 @@ class Dispatch:
         if validator is None:
             validator = self._validators[tool.name] = Validator(tool)
         return validator
+
+
+class _Rest:
+    """The rest of a coroutine that has been run to its first wait."""
+
+    def __init__(self, running: Generator[Any, Any, Any], waits_for: Any) -> None:
+        self._running = running
+        self._waits_for = waits_for
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        waits_for = self._waits_for
+        while True:
+            try:
+                try:
+                    answer = yield waits_for
+                except BaseException as thrown:
+                    waits_for = self._running.throw(thrown)
+                else:
+                    waits_for = self._running.send(answer)
+            except StopIteration as finished:
+                return finished.value
 
 
 def _outcome(reply: Reply) -> Outcome:

@@ -23,6 +23,7 @@ from tracedesk.wire.sdk import (
     allowed_log_levels,
     types,
 )
+from tracedesk.wire.validate import compile_schema
 
 Emit = Callable[[bytes], Awaitable[None]]
 RequestId = int | str
@@ -133,7 +134,7 @@ class Exchange:
             self._require(request)
         if not self.is_modern:
             return {key: await self._ask_now(request) for key, request in requests.items()}
-        missing = {k: r for k, r in requests.items() if not _answers(r["method"], self.answers.get(k))}
+        missing = {k: r for k, r in requests.items() if not _answers(r, self.answers.get(k))}
         if missing:
             raise InputRequired(missing)
         return {key: self.answers[key] for key in requests}
@@ -144,8 +145,8 @@ class Exchange:
             answer = await self.send_raw_request(method, request.get("params"))
         except MCPError as refused:
             raise _refused(method, refused.message) from None
-        if not _answers(method, answer):
-            raise _refused(method, "the result has not the shape of an answer")
+        if not _answers(request, answer):
+            raise _refused(method, "the result is not an answer to what was asked")
         return answer
 
     def _log_levels(self) -> frozenset[Any]:
@@ -168,17 +169,24 @@ class Exchange:
             raise ClientCannot("elicitation.form")
 
 
-def _answers(method: str, answer: Any) -> bool:
-    """Whether `answer` has the shape that a result of `method` must have."""
+def _answers(request: Mapping[str, Any], answer: Any) -> bool:
+    """Whether `answer` is a result of `request`: of its method's shape and, for a form, of its schema."""
     if not isinstance(answer, dict):
         return False
     body = cast("dict[str, Any]", answer)
+    method = request["method"]
     if method == "elicitation/create":
-        content = body.get("content")
-        return body.get("action") in _ACTIONS and (content is None or isinstance(content, dict))
+        return body.get("action") in _ACTIONS and _fills(request.get("params") or {}, body)
     if method == "sampling/createMessage":
         return isinstance(body.get("content"), (dict, list))
     return isinstance(body.get("roots"), list)
+
+
+def _fills(params: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
+    content = answer.get("content")
+    if answer["action"] != "accept" or params.get("mode") == "url":
+        return content is None or isinstance(content, dict)
+    return isinstance(content, dict) and compile_schema(params.get("requestedSchema", {})).is_valid(content)
 
 
 def _refused(method: str, why: str) -> ToolError:

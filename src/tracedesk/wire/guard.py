@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -69,6 +70,7 @@ def metadata(base: str) -> dict[str, object]:
     }
 
 
+@lru_cache(maxsize=256)
 def hostname(url: str) -> str | None:
     """The host name of a URL in lower case; None for anything malformed."""
     try:

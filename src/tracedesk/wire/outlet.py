@@ -43,6 +43,12 @@ class Outlet:
         self._attended = attended
         self._release()
 
+    async def offer(self, data: bytes) -> None:
+        """Queue `data` if there is room; a reader that is far behind misses it."""
+        if not self.closed and len(self._waiting) < _MOST:
+            self._waiting.append(data)
+            self.wake()
+
     def take(self) -> list[bytes]:
         """Everything queued so far."""
         taken = list(self._waiting)

@@ -39,11 +39,13 @@ class Request:
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self._scope["headers"]}
+        return {name.decode("latin-1"): _value(value) for name, value in self._scope["headers"]}
 
     def header_lines(self) -> list[tuple[str, str]]:
         """Every header line, duplicates included."""
-        return [(n.decode("latin-1"), v.decode("latin-1")) for n, v in self._scope["headers"]]
+        if len(self.headers) == len(self._scope["headers"]):
+            return list(self.headers.items())
+        return [(name.decode("latin-1"), _value(value)) for name, value in self._scope["headers"]]
 
     @property
     def remote(self) -> str:
@@ -91,6 +93,11 @@ class Request:
         """Return when the client has gone."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+def _value(raw: bytes) -> str:
+    """A field's value without the blanks around it, which are not part of it (RFC 9110, section 5.5)."""
+    return raw.decode("latin-1").strip(" \t")
 
 
 @dataclass(frozen=True, slots=True)

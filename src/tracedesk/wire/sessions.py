@@ -72,7 +72,7 @@ class SessionTable:
             return None
         identifier = uuid4()
         outlet = Outlet()
-        peer = self._kernel.open_peer(outlet.emit, identifier)
+        peer = self._kernel.open_peer(outlet.offer, identifier)
         now = self._clock.now_ns()
         who = Identity(f"session:{identifier}", identity.principal, identity.granted)
         session = Session(identifier, peer, outlet, who, now, now, remote, agent)

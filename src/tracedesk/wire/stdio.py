@@ -174,16 +174,22 @@ class Stdio:
         outbound.hold, outbound.release = inbound.pause_reading, inbound.resume_reading
         stopping = loop.create_task(stop.wait())
         await asyncio.wait({lines.ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
         inbound.close()
-        await self._drain()
+        await self._drain(stopping)
+        stopping.cancel()
         await self._kernel.close_peer(self._peer)
         await outbound.flush()
 
-    async def _drain(self) -> None:
+    async def _drain(self, stopping: asyncio.Task[Any]) -> None:
+        """Let what runs finish: for the grace time, or until a client that left also sends its signal.
+
+        Clients kill a server about two seconds after that signal, sooner than the grace time ends.
+        """
         self._kernel.listen.close()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=GRACE)
+            finished = asyncio.gather(*self._tasks, return_exceptions=True)
+            signals = set[asyncio.Future[Any]]() if stopping.done() else {stopping}
+            await asyncio.wait({finished, *signals}, timeout=GRACE, return_when=asyncio.FIRST_COMPLETED)
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -273,8 +279,14 @@ class Stdio:
         self._write(data + b"\n")
 
 
+def _watchable(descriptor: int) -> bool:
+    """Whether the event loop can watch it: pipes, sockets and terminals, but no file and no /dev/null."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
+
+
 async def _connect_read(loop: asyncio.AbstractEventLoop, lines: Lines, descriptor: int) -> Any:
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+    if not _watchable(descriptor):
         return _FileReader(loop, lines, descriptor)
     transport, _ = await loop.connect_read_pipe(lambda: lines, os.fdopen(os.dup(descriptor), "rb", 0))
     return transport
@@ -303,7 +315,7 @@ class _FileReader:
 
 
 async def _connect_write(loop: asyncio.AbstractEventLoop, descriptor: int) -> _PipeWriter | _FileWriter:
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+    if not _watchable(descriptor):
         return _FileWriter(descriptor)
     protocol = _PipeWriter()
     await loop.connect_write_pipe(lambda: protocol, os.fdopen(os.dup(descriptor), "wb", 0))

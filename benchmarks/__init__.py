@@ -1,0 +1,1 @@
+"""What a call costs on our wire, as ratios against named rivals measured in the same run."""

@@ -1,0 +1,35 @@
+"""The command line. Importing this loads click and nothing heavier; each command loads what it needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from tracedesk.cli.frame import LazyGroup, run
+
+tracedesk = LazyGroup(
+    "tracedesk",
+    {
+        "serve": ("tracedesk.cli.serve:serve", "Serve the desk to MCP clients over HTTP or stdio."),
+        "doctor": ("tracedesk.cli.doctor:doctor", "Check this installation, its home and its clients."),
+        "install": ("tracedesk.cli.install:install", "Tell an MCP client about this desk."),
+        "uninstall": ("tracedesk.cli.install:uninstall", "Take this desk out of a client's configuration."),
+        "config": ("tracedesk.cli.config:config", "See the settings in force."),
+        "token": ("tracedesk.cli.token:token", "List, add and revoke bearer tokens."),
+    },
+    help="""One MCP desk where every fact and every act leaves a trace.
+
+    Exit codes: 0 done, 1 failed or unhealthy, 2 the command line or a setting cannot be used as given.
+    """,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `tracedesk` and return its exit code."""
+    return run(tracedesk, sys.argv[1:] if arguments is None else arguments)
+
+
+def binance_provider(arguments: Sequence[str] | None = None) -> int:
+    """Run `binance-provider`: the desk with the exchange toolset alone."""
+    rest = sys.argv[1:] if arguments is None else arguments
+    return run(tracedesk, ["serve", "--toolsets", "exchange", *rest])

@@ -1,0 +1,5 @@
+import sys
+
+from tracedesk.cli import main
+
+sys.exit(main())

@@ -1,0 +1,110 @@
+"""What a command says: text for people, JSON for programs, and how it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracedesk.primitives.text import sanitize_terminal
+
+if TYPE_CHECKING:
+    from tracedesk.config import Origin, Settings
+
+
+class Failed(click.ClickException):
+    """The command was understood and could not be done: exit code 1."""
+
+    exit_code = 1
+
+
+class Misuse(click.UsageError):
+    """A command line that cannot be used as given, with its remedy in the sentence: exit code 2."""
+
+
+@dataclass(slots=True)
+class Console:
+    """The global options of one run, and where its words go."""
+
+    home: Path | None = None
+    json: bool = False
+    protocol: bool = False
+    """Whether stdout belongs to a client's protocol, so that errors must not go there."""
+
+    def answer(self, value: Any, text: str) -> None:
+        """Print `value` for programs, or `text` for people."""
+        click.echo(json.dumps(value, ensure_ascii=False) if self.json else sanitize_terminal(text))
+
+    def note(self, text: str) -> None:
+        """Print a remark for people beside the answer."""
+        if not self.json:
+            click.echo(sanitize_terminal(text), err=True)
+
+    def refuse(self, code: str, message: str, exit_code: int, hint: str = "") -> int:
+        """Print why the command failed, as one sentence or as an error object."""
+        message = sanitize_terminal(message)
+        if self.json:
+            error = {"error": {"code": code, "message": message}}
+            click.echo(json.dumps(error, ensure_ascii=False), err=self.protocol)
+        else:
+            click.echo(f"tracedesk: {message}{hint}", err=True)
+        return exit_code
+
+    def settings(self, **flags: Any) -> Settings:
+        """The settings in force; a bad one is a usage error."""
+        from tracedesk.config import BadSetting, load
+
+        try:
+            return load({"home": self.home, **flags})
+        except BadSetting as fault:
+            raise Misuse(sentence(fault)) from None
+
+    def explained(self, **flags: Any) -> dict[str, Origin]:
+        """The settings in force, each with the layer that decided it."""
+        from tracedesk.config import BadSetting, explain
+
+        try:
+            return explain({"home": self.home, **flags})
+        except BadSetting as fault:
+            raise Misuse(sentence(fault)) from None
+
+
+def sentence(fault: Exception) -> str:
+    """The fault's own words, with a capital and a full stop."""
+    text = str(fault)
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+pass_console = click.make_pass_decorator(Console, ensure=True)
+
+
+def table(rows: Iterable[Sequence[str]], heads: Sequence[str] = ()) -> str:
+    """Rows in aligned columns; the last column runs free."""
+    lines = [tuple(heads), *map(tuple, rows)] if heads else [tuple(row) for row in rows]
+    if not lines:
+        return ""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]) - 1)]
+    return "\n".join(_line(line, widths) for line in lines)
+
+
+def _line(line: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
+    return "  ".join((*cells, line[-1])).rstrip()
+
+
+def describe(fault: OSError) -> str:
+    """A system error as a sentence."""
+    where = f"{fault.filename}: " if fault.filename else ""
+    return f"{where}{fault.strerror or fault}."
+
+
+def short_path(path: Path) -> str:
+    """The path with the user's folder as `~`, as people write it."""
+    try:
+        return str("~" / path.relative_to(Path.home()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,34 @@
+"""The test budget: each area's time is summed, shown, and held to `budget.toml` in a full run."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+_BUDGET = tomllib.loads((Path(__file__).parent / "budget.toml").read_text(encoding="utf-8"))
+_SPENT: Counter[str] = Counter()
+
+
+def _area(nodeid: str) -> str:
+    parts = Path(nodeid.split("::")[0]).parts
+    return parts[1] if len(parts) > 2 and parts[1] in _BUDGET else "foundation"
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _SPENT[_area(report.nodeid)] += report.duration  # pyright: ignore[reportArgumentType]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    over = [area for area, spent in _SPENT.items() if spent > _BUDGET[area]]
+    if over and os.environ.get("TRACEDESK_BUDGET") and session.exitstatus == 0:
+        session.exitstatus = 1
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for area, spent in sorted(_SPENT.items()):
+        mark = " OVER BUDGET" if spent > _BUDGET[area] else ""
+        terminalreporter.write_line(f"{area}: {spent:.0f}s of {_BUDGET[area]}s{mark}")
