@@ -24,6 +24,10 @@ ListKind = Literal["tools", "prompts", "resources"]
 Json = Any
 Arguments = dict[str, Any]
 
+READ_DEADLINE: Final = 30.0
+"""Seconds that a resource or a prompt may take."""
+
+_ANY_OBJECT: Final = {"type": "object"}
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
@@ -287,6 +291,23 @@ class Prompt:
     arguments: tuple[Argument, ...]
     get: Handler
     toolset: str
+
+
+def as_tool(declared: Resource | Prompt) -> Tool:
+    """A resource or prompt under the rules of a read-only tool: scope, deadline, limits, record, errors."""
+    is_resource = isinstance(declared, Resource)
+    return Tool(
+        name=declared.uri if is_resource else declared.name,
+        toolset=declared.toolset,
+        description=declared.description,
+        input=_ANY_OBJECT,
+        output=None,
+        annotations=Annotations(read_only=True),
+        scope="read",
+        family=STANDARD,
+        deadline=READ_DEADLINE,
+        handler=declared.read if is_resource else declared.get,
+    )
 
 
 Opener = Callable[[Any], AbstractAsyncContextManager[Any]]

@@ -12,7 +12,17 @@ from time import perf_counter_ns
 from typing import Any, Final
 
 from tracedesk.calls import CallRecord, Outcome, Recorder
-from tracedesk.contract import Call, Channel, InputRequired, Scope, Services, Tool
+from tracedesk.contract import (
+    Call,
+    Channel,
+    InputRequired,
+    Prompt,
+    Resource,
+    Scope,
+    Services,
+    Tool,
+    as_tool,
+)
 from tracedesk.errors import NotPermitted, ToolError
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import Secrets, redact_text
@@ -72,11 +82,18 @@ class Dispatch:
         self._validators: dict[str, Validator] = {}
 
     async def call(self, name: str, arguments: Any, origin: Origin) -> Reply:
-        """Run one tool to its reply. Raises `UnknownTool`, `NotPermitted`, or on cancellation."""
-        tool = self.registry.tool(name)
+        """Run the tool of that name to its reply; raises `UnknownTool` or `NotPermitted`."""
+        return await self.run(self.registry.tool(name), arguments, origin)
+
+    async def read(self, declared: Resource | Prompt, arguments: dict[str, Any], origin: Origin) -> Reply:
+        """Run a resource's or a prompt's function to its reply, under the same rules."""
+        return await self.run(as_tool(declared), arguments, origin)
+
+    async def run(self, tool: Tool, arguments: Any, origin: Origin) -> Reply:
+        """Run one tool to its reply."""
         if tool.scope not in origin.granted:
             raise NotPermitted(tool.scope, authenticated=origin.principal is not None)
-        call = self.make_call(tool.toolset, tool.deadline, origin)
+        call = self._make_call(tool, origin)
         record = self._recorder.open(call, tool, arguments)
         started = perf_counter_ns()
         outcome: Outcome = "cancelled"
@@ -92,14 +109,13 @@ class Dispatch:
         finally:
             self._recorder.close(record, outcome, code, size, (perf_counter_ns() - started) // 1000)
 
-    def make_call(self, toolset: str, deadline: float, origin: Origin) -> Call[Any]:
-        """The context that a handler of `toolset` runs in."""
+    def _make_call(self, tool: Tool, origin: Origin) -> Call[Any]:
         return Call(
             id=uuid7(),
             scope=origin.scope,
             principal=origin.principal,
-            deadline=asyncio.get_running_loop().time() + deadline,
-            state=self._states.get(toolset),
+            deadline=asyncio.get_running_loop().time() + tool.deadline,
+            state=self._states.get(tool.toolset),
             channel=origin.channel,
             services=self._services,
             attempt=origin.attempt,

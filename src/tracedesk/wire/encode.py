@@ -11,7 +11,7 @@ from tracedesk.errors import ClientCannot, ToolError
 from tracedesk.primitives import json
 from tracedesk.primitives.tokens import estimate
 
-Kind = Literal["json", "text", "blocks", "error", "input"]
+Kind = Literal["json", "text", "binary", "blocks", "error", "input"]
 
 STRUCTURED_SINCE: Final = "2025-06-18"
 ANY_STRUCTURE_SINCE: Final = "2026-07-28"
@@ -50,6 +50,8 @@ def encode(tool: Tool, value: Any, limits: Limits) -> Reply:
     if isinstance(value, Blocks):
         body = json.dumps(value.structured) if value.structured is not None else b""
         return Reply("blocks", body, blocks=value.blocks)
+    if isinstance(value, bytes):
+        return _checked(tool, Reply("binary", value), value, limits)
     if isinstance(value, str):
         return _checked(tool, Reply("text", value.encode()), value, limits)
     return _checked(tool, Reply("json", json.dumps(value)), value, limits)

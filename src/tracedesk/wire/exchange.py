@@ -159,7 +159,7 @@ class Exchange:
     def _require(self, request: Mapping[str, Any]) -> None:
         capability = _CAPABILITY[request["method"]]
         declared = self.capabilities.get(capability)
-        if declared is None:
+        if declared is None or (self._asker is None and not self.is_modern):
             raise ClientCannot(capability)
         params: Mapping[str, Any] = request.get("params") or {}
         mode = params.get("mode")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import tracedesk
-from tracedesk.contract import InputRequired, Prompt, Resource
-from tracedesk.errors import NotPermitted, ToolError, UnknownTool
+from tracedesk.contract import Prompt
+from tracedesk.errors import NotPermitted, UnknownTool
 from tracedesk.primitives import json
 from tracedesk.registry import Registry
 from tracedesk.wire.dispatch import Dispatch, Origin
@@ -19,6 +19,7 @@ from tracedesk.wire.peer import Peer
 from tracedesk.wire.publish import ToolList
 from tracedesk.wire.sdk import (
     CallNext,
+    Connection,
     HandlerResult,
     InMemorySubscriptionBus,
     ListenHandler,
@@ -38,9 +39,11 @@ from tracedesk.wire.sdk import (
 Context = ServerRequestContext[Any, Exchange]
 
 FORBIDDEN: Final = -32003
-RESOURCE_DEADLINE: Final = 30.0
 _COMPLETIONS: Final = 100
+_COMPLETION_SECONDS: Final = 2.0
 _LIST_TTL_MS: Final = 60_000
+_KNOWN_CLIENTS: Final = 256
+_LARGEST_KEPT: Final = 4_096
 _RESOURCE_NOT_FOUND_BEFORE_2026: Final = -32002
 
 
@@ -54,6 +57,7 @@ class Kernel:
         self.peers: set[Peer] = set()
         self.listen = ListenHandler(self.bus, max_subscriptions=128)
         self._tools = ToolList(self.registry)
+        self._connections: dict[tuple[str, bytes], Connection] = {}
         self._own = {"tools/call": self._call_tool, "tools/list": self._list_tools}
         self.server = self._build()
         self._stamp = {
@@ -104,6 +108,16 @@ class Kernel:
         """Run one self-contained request of the stateless era."""
         return await ServerRunner(self.server, exchange.connection, None).on_request(exchange, method, params)
 
+    def connection(self, version: str, client_info: Any, capabilities: Any) -> Connection:
+        """What a stateless client's envelope says; clients repeat it, so it is kept."""
+        key = (version, json.dumps((client_info, capabilities)))
+        found = self._connections.get(key)
+        if found is None:
+            found = Connection.from_envelope(version, client_info, capabilities)
+            if len(key[1]) <= _LARGEST_KEPT and len(self._connections) < _KNOWN_CLIENTS:
+                self._connections[key] = found
+        return found
+
     # --- notifications to clients
 
     async def notify_resource(self, uri: str) -> None:
@@ -131,6 +145,8 @@ class Kernel:
         return await own(ctx, exchange)
 
     async def _list_tools(self, ctx: Context, exchange: Exchange) -> dict[str, Any]:
+        if (ctx.params or {}).get("cursor") is not None:
+            raise _no_such_cursor()
         result: dict[str, Any] = {"tools": self._tools.at(exchange.version)}
         if exchange.is_modern:
             result |= {"ttlMs": _LIST_TTL_MS, "cacheScope": "public"}
@@ -176,6 +192,7 @@ class Kernel:
     # --- resources
 
     async def _list_resources(self, ctx: Context, params: Any) -> types.ListResourcesResult:
+        _refuse_cursor(params)
         fixed = (r for r in self.registry.resources.values() if not r.is_template)
         return types.ListResourcesResult(
             resources=[
@@ -187,6 +204,7 @@ class Kernel:
         )
 
     async def _list_templates(self, ctx: Context, params: Any) -> types.ListResourceTemplatesResult:
+        _refuse_cursor(params)
         templates = (r for r in self.registry.resources.values() if r.is_template)
         return types.ListResourceTemplatesResult(
             resource_templates=[
@@ -207,29 +225,14 @@ class Kernel:
         if found is None:
             raise _not_found(params.uri, exchange)
         _take_answers(exchange, ctx.params or {})
-        value = await self._run(found.resource, found.arguments, exchange, params.uri)
-        if isinstance(value, InputRequired):
-            return _input_required(value.requests, exchange)
-        if value is None:
+        reply = await self.dispatch.read(found.resource, found.arguments, origin_of(exchange))
+        if reply.requests is not None:
+            return _input_required(reply.requests, exchange)
+        if reply.body == b"null":
             raise _not_found(params.uri, exchange)
-        contents = _contents(params.uri, found.resource.mime_type, value)
+        _raise_refusal(reply)
+        contents = _contents(params.uri, found.resource.mime_type, reply)
         return types.ReadResourceResult(contents=[contents], ttl_ms=0, cache_scope="private")
-
-    async def _run(self, declared: Resource | Prompt, arguments: Any, exchange: Exchange, what: str) -> Any:
-        handler = declared.read if isinstance(declared, Resource) else declared.get
-        call = self.dispatch.make_call(declared.toolset, RESOURCE_DEADLINE, origin_of(exchange))
-        try:
-            async with asyncio.timeout_at(call.deadline):
-                return await handler(arguments, call)
-        except InputRequired as question:
-            return question
-        except TimeoutError:
-            raise MCPError(
-                types.INTERNAL_ERROR, f"{what} took longer than {RESOURCE_DEADLINE:.0f}s"
-            ) from None
-        except ToolError as refused:
-            envelope = {"code": refused.code, "message": refused.message, "details": refused.details}
-            raise MCPError(types.INVALID_PARAMS, refused.message, {"error": envelope}) from None
 
     async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         exchange = _exchange(ctx)
@@ -251,6 +254,7 @@ class Kernel:
     # --- prompts and completion
 
     async def _list_prompts(self, ctx: Context, params: Any) -> types.ListPromptsResult:
+        _refuse_cursor(params)
         return types.ListPromptsResult(
             prompts=[_prompt(p) for p in self.registry.prompts.values()],
             ttl_ms=_LIST_TTL_MS,
@@ -267,10 +271,11 @@ class Kernel:
         _check_arguments(declared, arguments)
         exchange = _exchange(ctx)
         _take_answers(exchange, ctx.params or {})
-        value = await self._run(declared, arguments, exchange, f"prompt {params.name}")
-        if isinstance(value, InputRequired):
-            return _input_required(value.requests, exchange)
-        messages = [_user_text(value)] if isinstance(value, str) else value
+        reply = await self.dispatch.read(declared, arguments, origin_of(exchange))
+        if reply.requests is not None:
+            return _input_required(reply.requests, exchange)
+        _raise_refusal(reply)
+        messages = [_user_text(reply.body.decode())] if reply.kind == "text" else json.loads(reply.body)
         return types.GetPromptResult.model_validate(
             {"description": declared.description, "messages": messages}, by_name=False
         )
@@ -278,7 +283,8 @@ class Kernel:
     async def _complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         others = dict(params.context.arguments or {}) if params.context else {}
         completer = self._completer(params)
-        values = list(await completer(params.argument.value, others)) if completer else []
+        async with asyncio.timeout(_COMPLETION_SECONDS):
+            values = list(await completer(params.argument.value, others)) if completer else []
         shown = values[:_COMPLETIONS]
         return types.CompleteResult(
             completion=types.Completion(values=shown, total=len(values), has_more=len(values) > len(shown))
@@ -304,6 +310,15 @@ async def _answered_before(ctx: Context, params: Any) -> Any:
 async def _set_level(ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
     _exchange(ctx).connection.state[types.LOG_LEVEL_META_KEY] = params.level
     return types.EmptyResult()
+
+
+def _refuse_cursor(params: Any) -> None:
+    if params is not None and params.cursor is not None:
+        raise _no_such_cursor()
+
+
+def _no_such_cursor() -> MCPError:
+    return MCPError(types.INVALID_PARAMS, "This list has one page; ask without a cursor")
 
 
 def _exchange(ctx: Context) -> Exchange:
@@ -346,14 +361,21 @@ def _not_found(uri: str, exchange: Exchange) -> MCPError:
     return MCPError(code, f"Resource not found: {uri}. See resources/list.", {"uri": uri})
 
 
+def _raise_refusal(reply: Reply) -> None:
+    """Resources and prompts have no error results: their envelope is the protocol error's data."""
+    if reply.is_error:
+        envelope = json.loads(reply.body)
+        code = types.INTERNAL_ERROR if reply.code == "INTERNAL_ERROR" else types.INVALID_PARAMS
+        raise MCPError(code, envelope["error"]["message"], envelope)
+
+
 def _contents(
-    uri: str, mime_type: str, value: Any
+    uri: str, mime_type: str, reply: Reply
 ) -> types.TextResourceContents | types.BlobResourceContents:
-    if isinstance(value, bytes):
-        blob = base64.b64encode(value).decode()
+    if reply.kind == "binary":
+        blob = base64.b64encode(reply.body).decode()
         return types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=blob)
-    text = value if isinstance(value, str) else json.dumps(value).decode()
-    return types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
+    return types.TextResourceContents(uri=uri, mime_type=mime_type, text=reply.body.decode())
 
 
 def _prompt(declared: Prompt) -> types.Prompt:

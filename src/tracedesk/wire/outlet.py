@@ -10,44 +10,33 @@ _MOST: Final = 256
 
 
 class Outlet:
-    """A bounded queue between handlers and a response stream; a closed one drops what it is given.
+    """A bounded queue between handlers and a response stream; a closed one drops what it is given."""
 
-    While a stream reads it, a full queue makes its writers wait. With no reader they would wait for ever,
-    each for the same silent client: then the oldest message makes room.
-    """
-
-    def __init__(self, *, attended: bool = False) -> None:
+    def __init__(self) -> None:
         self._waiting: deque[bytes] = deque()
         self._changed: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
-        self._attended = attended
         self.closed = False
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     async def emit(self, data: bytes) -> None:
-        """Queue `data`; waits while the reader is far behind."""
-        while self._attended and not self.closed and len(self._waiting) >= _MOST:
+        """Queue `data`, waiting while the reader is far behind: for a stream that surely has one."""
+        while not self.closed and len(self._waiting) >= _MOST:
             if self._room is None:
                 self._room = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._room)
-        if not self.closed:
-            if len(self._waiting) >= _MOST:
-                self._waiting.popleft()
-            self._waiting.append(data)
-            self.wake()
-
-    def attend(self, attended: bool) -> None:
-        """Say whether a stream reads from here."""
-        self._attended = attended
-        self._release()
+        await self.offer(data)
 
     async def offer(self, data: bytes) -> None:
-        """Queue `data` if there is room; a reader that is far behind misses it."""
-        if not self.closed and len(self._waiting) < _MOST:
-            self._waiting.append(data)
-            self.wake()
+        """Queue `data` without waiting; where nobody reads, the oldest message makes room."""
+        if self.closed:
+            return
+        if len(self._waiting) >= _MOST:
+            self._waiting.popleft()
+        self._waiting.append(data)
+        self.wake()
 
     def take(self) -> list[bytes]:
         """Everything queued so far."""

@@ -9,7 +9,7 @@ import os
 import signal
 import stat
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Any, Final, cast
 
 from tracedesk.wire.auth import Identity
@@ -18,7 +18,6 @@ from tracedesk.wire.inbound import INVALID_REQUEST, PARSE_ERROR, Inbound, Malfor
 from tracedesk.wire.kernel import Kernel
 from tracedesk.wire.sdk import (
     MODERN_PROTOCOL_VERSIONS,
-    Connection,
     InboundLadderRejection,
     MCPError,
     TransportContext,
@@ -31,6 +30,7 @@ log = logging.getLogger(__name__)
 
 MAX_LINE: Final = 16 << 20
 GRACE: Final = 5.0
+SIGNAL_GRACE: Final = 1.0
 _DUPLEX: Final = TransportContext(kind="stdio", can_send_request=True)
 _ONE_WAY: Final = TransportContext(kind="stdio", can_send_request=False)
 
@@ -108,10 +108,16 @@ class _PipeWriter(asyncio.BaseProtocol):
         self.hold: Callable[[], None] = _nothing
         self.release: Callable[[], None] = _nothing
         self._lost = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._ready.set()
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.WriteTransport", transport)
+
+    async def room(self) -> None:
+        """Wait while the client is far behind in reading."""
+        await self._ready.wait()
 
     def write(self, data: bytes) -> None:
         if self._transport is not None and not self._lost.is_set():
@@ -125,13 +131,16 @@ class _PipeWriter(asyncio.BaseProtocol):
                 await asyncio.wait_for(self._lost.wait(), GRACE)
 
     def pause_writing(self) -> None:
+        self._ready.clear()
         self.hold()
 
     def resume_writing(self) -> None:
+        self._ready.set()
         self.release()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost.set()
+        self._ready.set()
 
 
 class _FileWriter:
@@ -147,10 +156,19 @@ class _FileWriter:
         while data:
             data = data[os.write(self._descriptor, data) :]
 
+    async def room(self) -> None: ...
+
     async def flush(self) -> None: ...
 
 
+def _all(tasks: Iterable[asyncio.Task[None]]) -> asyncio.Future[Any]:
+    return asyncio.gather(*tasks, return_exceptions=True)
+
+
 def _nothing() -> None: ...
+
+
+async def _no_wait() -> None: ...
 
 
 class Stdio:
@@ -163,13 +181,14 @@ class Stdio:
         self._modern: bool | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._write: Callable[[bytes], None] = lambda data: None
+        self._room: Callable[[], Awaitable[None]] = _no_wait
 
     async def serve(self, reader: int, writer: int, stop: asyncio.Event) -> None:
         """Answer until the input ends or `stop` is set; what was accepted is still answered."""
         loop = asyncio.get_running_loop()
         lines = Lines(self._on_line, self._on_overlong)
         outbound = await _connect_write(loop, writer)
-        self._write = outbound.write
+        self._write, self._room = outbound.write, outbound.room
         inbound = await _connect_read(loop, lines, reader)
         outbound.hold, outbound.release = inbound.pause_reading, inbound.resume_reading
         stopping = loop.create_task(stop.wait())
@@ -181,19 +200,21 @@ class Stdio:
         await outbound.flush()
 
     async def _drain(self, stopping: asyncio.Task[Any]) -> None:
-        """Let what runs finish: for the grace time, or until a client that left also sends its signal.
+        """Let what runs finish: a while after the input closed, a moment after a signal.
 
-        Clients kill a server about two seconds after that signal, sooner than the grace time ends.
+        Clients that close the input and then signal kill the process seconds later.
         """
         self._kernel.listen.close()
+        if self._tasks and not stopping.done():
+            await asyncio.wait(
+                {_all(self._tasks), stopping}, timeout=GRACE, return_when=asyncio.FIRST_COMPLETED
+            )
         if self._tasks:
-            finished = asyncio.gather(*self._tasks, return_exceptions=True)
-            signals = set[asyncio.Future[Any]]() if stopping.done() else {stopping}
-            await asyncio.wait({finished, *signals}, timeout=GRACE, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(self._tasks, timeout=SIGNAL_GRACE)
         for task in self._tasks:
             task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=1.0)
+            await asyncio.wait(self._tasks, timeout=SIGNAL_GRACE)
 
     def _on_overlong(self) -> None:
         self._write(error(None, PARSE_ERROR, f"Parse error: a line is longer than {MAX_LINE} bytes") + b"\n")
@@ -261,7 +282,7 @@ class Stdio:
         route = classify_inbound_request(message.body)
         if isinstance(route, InboundLadderRejection):
             raise MCPError(route.code, route.message, route.data)
-        connection = Connection.from_envelope(
+        connection = self._kernel.connection(
             route.protocol_version, route.client_info, route.client_capabilities
         )
         exchange = Exchange(
@@ -276,6 +297,7 @@ class Stdio:
         await self._peer.hear(exchange, message.method, message.params)
 
     async def _emit(self, data: bytes) -> None:
+        await self._room()
         self._write(data + b"\n")
 
 

@@ -29,7 +29,6 @@ from tracedesk.wire.request import (
 from tracedesk.wire.sdk import (
     ERROR_CODE_HTTP_STATUS,
     HANDSHAKE_PROTOCOL_VERSIONS,
-    Connection,
     InboundLadderRejection,
     TransportContext,
     classify_inbound_request,
@@ -190,12 +189,12 @@ class Streams:
 
     async def _serve_modern(self, request: Request, message: Inbound, identity: Identity, send: Send) -> None:
         meta = (message.params or {})["_meta"]
-        connection = Connection.from_envelope(
+        connection = self.kernel.connection(
             meta[types.PROTOCOL_VERSION_META_KEY],
             meta.get(types.CLIENT_INFO_META_KEY),
             meta.get(types.CLIENT_CAPABILITIES_META_KEY),
         )
-        outlet = Outlet(attended=True)
+        outlet = Outlet()
         exchange = Exchange(message.id, message.params, connection, outlet.emit, identity, transport=_ONE_WAY)
         task = self._start(
             exchange, lambda: self.kernel.answer_modern(exchange, message.method, message.params), outlet
@@ -238,7 +237,7 @@ class Streams:
             await self._hear(message, session)
             await Response(202).send(send)
             return
-        outlet = Outlet(attended=True)
+        outlet = Outlet()
         task = self._start_peer(message, session, outlet)
         await self._deliver(task, outlet, request, send, cancel_on_leave=False)
 
@@ -264,14 +263,16 @@ class Streams:
         self._keep(asyncio.get_running_loop().create_task(forward()))
 
     def _exchange(self, message: Inbound, session: Session, outlet: Outlet) -> Exchange:
+        """The exchange of a message; on the session's own outlet, which may have no reader, nothing waits."""
+        shared = outlet is session.outlet
         return Exchange(
             message.id,
             message.params,
             session.peer.connection,
-            outlet.emit,
+            outlet.offer if shared else outlet.emit,
             session.identity,
             transport=_DUPLEX,
-            asker=session.peer,
+            asker=session.peer if session.streaming or not shared else None,
         )
 
     def _start_peer(self, message: Inbound, session: Session, outlet: Outlet) -> asyncio.Task[Answered]:
@@ -290,7 +291,7 @@ class Streams:
     # --- running and delivering
 
     def _start(self, exchange: Exchange, work: Work, outlet: Outlet) -> asyncio.Task[Answered]:
-        task = asyncio.get_running_loop().create_task(_answer(exchange, work))
+        task = asyncio.get_running_loop().create_task(_answer(exchange, work, outlet))
         task.add_done_callback(outlet.wake)
         return self._keep(task)
 
@@ -362,7 +363,6 @@ class Streams:
     async def _pump(self, session: Session, request: Request, send: Send) -> None:
         """Carry a session's own messages until the client leaves or the session ends."""
         session.streaming = True
-        session.outlet.attend(True)
         self.open_streams += 1
         watcher = asyncio.get_running_loop().create_task(request.left())
         watcher.add_done_callback(session.outlet.wake)
@@ -377,7 +377,6 @@ class Streams:
                 await end_events(send)
         finally:
             session.streaming = False
-            session.outlet.attend(False)
             self.open_streams -= 1
             watcher.cancel()
 
@@ -391,11 +390,13 @@ class Streams:
             task.cancel()
 
 
-async def _answer(exchange: Exchange, work: Work) -> Answered:
+async def _answer(exchange: Exchange, work: Work, outlet: Outlet) -> Answered:
     """Run a request to the message that answers it; failures become its error."""
     assert exchange.request_id is not None
     try:
-        return Answered(rpc.result(exchange.request_id, await work()))
+        result = await work()
+        outlet.wake()  # before the task is seen to be done: one turn of the loop less
+        return Answered(rpc.result(exchange.request_id, result))
     except Exception as failure:
         data = modern_error_data(failure)
         body = rpc.error(exchange.request_id, data.code, data.message, data.data)
