@@ -1,0 +1,169 @@
+"""Writing: batches of events, each on the disk and in the chain when `append` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tracedesk.journal import chain, seal
+from tracedesk.journal.file import MAX_SEQ, SEQ_BITS, open_writer
+from tracedesk.journal.model import (
+    BadEntry,
+    Entry,
+    Event,
+    Head,
+    JournalBusy,
+    Seal,
+    SeqConflict,
+    Status,
+    Stream,
+    StreamSealed,
+    UnknownStream,
+)
+from tracedesk.journal.sqlite import BusyError, Connection, ConstraintError
+from tracedesk.journal.stream import find, head_of
+from tracedesk.primitives import json
+from tracedesk.primitives.time import Clock, SystemClock
+
+Beside = Callable[[Connection, int], None]
+"""Work done in the same transaction as an append, given the connection and the first seq."""
+
+_LONGEST_KIND: Final = 128
+_LONGEST_NAME: Final = 256
+_INT64: Final = range(-(2**63), 2**63)
+
+
+class Journal:
+    """One journal file open for writing. Not for two threads at once; open one each."""
+
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+        self.path = path
+        self._clock = clock or SystemClock()
+        self._connection = open_writer(path)
+        self._streams: dict[str, Stream] = {}
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @property
+    def connection(self) -> Connection:
+        """For the projections that a toolset keeps in the same file."""
+        return self._connection
+
+    def open(self, name: str, kind: str, meta: Mapping[str, Any] | None = None) -> Stream:
+        """The stream of that name, made now if it is new."""
+        if not 0 < len(name) <= _LONGEST_NAME:
+            raise BadEntry(f"a stream's name has 1 to {_LONGEST_NAME} characters")
+        with self._writing():
+            found = find(self._connection, name)
+            return found or self._create(name, kind, meta or {})
+
+    def append(
+        self,
+        name: str,
+        entries: Sequence[Entry],
+        *,
+        expect: int | None = None,
+        beside: Beside | None = None,
+    ) -> range:
+        """Append a batch and return its seqs; when this returns, the batch is on the disk.
+
+        `expect` is the first seq a sole writer counts on. `beside` runs in the same transaction, so
+        what it writes and the events exist together or not at all.
+        """
+        if not entries:
+            return range(0)
+        with self._writing() as connection:
+            stream = self._stream(name)
+            head = head_of(connection, stream)
+            first = head.seq + 1
+            if expect is not None and expect != first:
+                raise SeqConflict(name, expect, first)
+            events = _numbered(entries, first)
+            self._insert(connection, stream, head, events)
+            if beside is not None:
+                beside(connection, first)
+            return range(first, first + len(events))
+
+    def seal(self, name: str, status: Status = "ended", extra: Mapping[str, Any] | None = None) -> Seal:
+        """End a stream; sealing it again returns the seal it has."""
+        with self._writing() as connection:
+            stream = self._stream(name)
+            return seal.close(connection, stream, status, extra or {}, self._clock.now_ns())
+
+    def prune(self, name: str) -> Seal:
+        """Remove a sealed stream's events, leaving its manifest and a tombstone."""
+        with self._writing() as connection:
+            return seal.bury(connection, self._stream(name), self._clock.now_ns())
+
+    def _writing(self) -> _Transaction:
+        return _Transaction(self._connection)
+
+    def _create(self, name: str, kind: str, meta: Mapping[str, Any]) -> Stream:
+        row = (name, kind, self._clock.now_ns(), json.dumps(meta))
+        insert = "INSERT INTO stream(name, kind, created_ns, meta) VALUES(?,?,?,?) RETURNING id"
+        identifier = next(self._connection.execute(insert, row))[0]
+        return Stream(identifier, name, kind, row[2], json.loads(row[3]))
+
+    def _stream(self, name: str) -> Stream:
+        known = self._streams.get(name)
+        if known is None:
+            known = find(self._connection, name)
+            if known is None:
+                raise UnknownStream(name)
+            self._streams[name] = known
+        return known
+
+    def _insert(self, connection: Connection, stream: Stream, head: Head, events: list[Event]) -> None:
+        first, last = events[0].seq, events[-1].seq
+        base = stream.id << SEQ_BITS
+        digest = chain.link(head.hash, first, last, events)
+        try:
+            connection.execute("INSERT INTO batch VALUES(?,?,?)", (base | first, last, digest))
+        except ConstraintError:
+            raise StreamSealed(stream.name) from None
+        rows = ((base | e.seq, e.time_ns, e.parent, e.kind, e.body) for e in events)
+        connection.executemany("INSERT INTO event VALUES(?,?,?,?,?)", rows)
+
+
+class _Transaction:
+    """A short write transaction: begun at once, so that what it reads is what it writes on."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> Connection:
+        try:
+            self._connection.__enter__()
+        except BusyError:
+            raise JournalBusy("other writers held the journal for five seconds; try again") from None
+        return self._connection
+
+    def __exit__(self, *problem: Any) -> None:
+        self._connection.__exit__(*problem)
+
+
+def _numbered(entries: Sequence[Entry], first: int) -> list[Event]:
+    if first + len(entries) - 1 > MAX_SEQ:
+        raise BadEntry("the stream is full")
+    numbered: list[Event] = []
+    for seq, entry in enumerate(entries, first):
+        _check(entry, seq)
+        numbered.append(Event(seq, entry.kind, entry.time_ns, entry.body, entry.parent))
+    return numbered
+
+
+def _check(entry: Entry, seq: int) -> None:
+    if entry.parent is not None and not 0 < entry.parent < seq:
+        raise BadEntry(f"event {seq} names {entry.parent} as its parent, which is not an earlier event")
+    if not 0 < len(entry.kind) <= _LONGEST_KIND:
+        raise BadEntry(f"event {seq} needs a kind of 1 to {_LONGEST_KIND} characters")
+    if entry.time_ns not in _INT64:
+        raise BadEntry(f"event {seq} has a time outside 64-bit nanoseconds")

@@ -1,0 +1,43 @@
+"""The hash chain over batches: any change of any row breaks it at the row's batch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from struct import Struct
+from typing import Final
+
+from tracedesk.journal.model import Event, Stream
+from tracedesk.primitives import json
+
+_FRAME: Final = Struct(">qqqHI")
+_SPAN: Final = Struct(">qq")
+
+
+def genesis(stream: Stream) -> bytes:
+    """The hash before the first batch: it binds the stream's own row."""
+    row = json.dumps([stream.id, stream.name, stream.kind, stream.created_ns, stream.meta])
+    return hashlib.sha256(b"tracedesk journal 1\n" + row).digest()
+
+
+def link(previous: bytes, first: int, last: int, events: Iterable[Event]) -> bytes:
+    """The hash after a batch of events that runs from `first` to `last`."""
+    parts = [previous, _SPAN.pack(first, last)]
+    for event in events:
+        kind = event.kind.encode()
+        parts.append(_FRAME.pack(event.seq, event.time_ns, event.parent or 0, len(kind), len(event.body)))
+        parts.append(kind)
+        parts.append(event.body)
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def seal(head: bytes, status: str, ended_ns: int, manifest: bytes) -> bytes:
+    """The hash that closes a sealed stream: it binds the seal's own row."""
+    return hashlib.sha256(
+        b"\n".join((b"seal", head, status.encode(), str(ended_ns).encode(), manifest))
+    ).digest()
+
+
+def tombstone(sealed: bytes, pruned_ns: int) -> bytes:
+    """The hash that binds a tombstone to the seal it stands for."""
+    return hashlib.sha256(b"\n".join((b"tombstone", sealed, str(pruned_ns).encode()))).digest()

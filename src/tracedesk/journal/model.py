@@ -1,0 +1,104 @@
+"""What a journal holds: streams of numbered events, their seals, and the ways they can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Status = Literal["ended", "crashed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event to append. `parent` is the seq of an earlier event of the same stream."""
+
+    kind: str
+    time_ns: int
+    body: bytes
+    parent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An appended event: its seq is its identity and its order."""
+
+    seq: int
+    kind: str
+    time_ns: int
+    body: bytes
+    parent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How far a stream reaches: its last seq (0 when empty) and the chain's hash there."""
+
+    seq: int
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The end of a stream: nothing is appended after it."""
+
+    status: Status
+    ended_ns: int
+    manifest: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A named sequence of events in a journal file."""
+
+    id: int
+    name: str
+    kind: str
+    created_ns: int
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class JournalError(Exception):
+    """Something the journal refuses or cannot do."""
+
+
+class UnknownStream(JournalError):
+    """No stream of that name is in the file."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no stream {name!r} in this journal")
+        self.name = name
+
+
+class StreamSealed(JournalError):
+    """The stream has ended; it takes no more events."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"stream {name!r} is sealed; open a new one")
+        self.name = name
+
+
+class StreamPruned(JournalError):
+    """The stream's events were pruned; its manifest is what is left."""
+
+    def __init__(self, name: str, manifest: Mapping[str, Any]) -> None:
+        super().__init__(f"the events of stream {name!r} were pruned; its manifest remains")
+        self.name = name
+        self.manifest = manifest
+
+
+class SeqConflict(JournalError):
+    """Another writer appended first."""
+
+    def __init__(self, name: str, expected: int, found: int) -> None:
+        super().__init__(f"stream {name!r} continues at {found}, not at {expected}: another writer was there")
+        self.expected = expected
+        self.found = found
+
+
+class BadEntry(JournalError, ValueError):
+    """An event that cannot be appended, with what is wrong with it."""
+
+
+class JournalBusy(JournalError):
+    """Other writers held the file for longer than the busy timeout."""

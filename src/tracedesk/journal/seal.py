@@ -1,0 +1,71 @@
+"""The end of a stream: a manifest under the chain, and later perhaps a tombstone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tracedesk.journal import chain
+from tracedesk.journal.model import Head, JournalError, Seal, Status, Stream
+from tracedesk.journal.sqlite import Connection
+from tracedesk.journal.stream import head_of, span
+from tracedesk.primitives import json
+
+
+def close(
+    connection: Connection, stream: Stream, status: Status, extra: Mapping[str, Any], now_ns: int
+) -> Seal:
+    """Write the stream's seal, or return the one it has."""
+    known = of(connection, stream)
+    if known is not None:
+        return known
+    head = head_of(connection, stream)
+    manifest = json.dumps(_manifest(connection, stream, head, extra))
+    row = (stream.id, status, now_ns, manifest, chain.seal(head.hash, status, now_ns, manifest))
+    connection.execute("INSERT INTO seal VALUES(?,?,?,?,?)", row)
+    return Seal(status, now_ns, json.loads(manifest))
+
+
+def of(connection: Connection, stream: Stream) -> Seal | None:
+    """The stream's seal, if it has one."""
+    query = "SELECT status, ended_ns, manifest FROM seal WHERE stream = ?"
+    for status, ended, manifest in connection.execute(query, (stream.id,)):
+        return Seal(status, ended, json.loads(manifest))
+    return None
+
+
+def is_pruned(connection: Connection, stream: Stream) -> bool:
+    return bool(list(connection.execute("SELECT 1 FROM tombstone WHERE stream = ?", (stream.id,))))
+
+
+def bury(connection: Connection, stream: Stream, now_ns: int) -> Seal:
+    """Remove the stream's events; the seal stays, and a tombstone says when they went."""
+    known = of(connection, stream)
+    if known is None:
+        raise JournalError(f"stream {stream.name!r} is not sealed; only whole sealed streams are pruned")
+    if is_pruned(connection, stream):
+        return known
+    sealed = next(connection.execute("SELECT hash FROM seal WHERE stream = ?", (stream.id,)))[0]
+    connection.execute(
+        "INSERT INTO tombstone VALUES(?,?,?)", (stream.id, now_ns, chain.tombstone(sealed, now_ns))
+    )
+    for table in ("event", "batch"):
+        connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span(stream))
+    return known
+
+
+def _manifest(connection: Connection, stream: Stream, head: Head, extra: Mapping[str, Any]) -> dict[str, Any]:
+    rows = "FROM event WHERE id BETWEEN ? AND ?"
+    counts = dict(connection.execute(f"SELECT kind, count(*) {rows} GROUP BY kind", span(stream)))
+    times = next(connection.execute(f"SELECT min(time_ns), max(time_ns) {rows}", span(stream)))
+    return {
+        "stream": stream.name,
+        "kind": stream.kind,
+        "genesis": chain.genesis(stream).hex(),
+        "events": head.seq,
+        "head": head.hash.hex(),
+        "firstTimeNs": times[0],
+        "lastTimeNs": times[1],
+        "counts": counts,
+        **extra,
+    }

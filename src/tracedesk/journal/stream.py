@@ -1,0 +1,40 @@
+"""A stream's row and its head, looked up on any connection."""
+
+from __future__ import annotations
+
+from tracedesk.journal import chain
+from tracedesk.journal.file import MAX_SEQ, key
+from tracedesk.journal.model import Head, Stream
+from tracedesk.journal.sqlite import Connection
+from tracedesk.primitives import json
+
+_COLUMNS = "id, name, kind, created_ns, meta"
+
+
+def every(connection: Connection) -> list[Stream]:
+    """All streams of the file, oldest first."""
+    return [_stream(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM stream ORDER BY id")]
+
+
+def find(connection: Connection, name: str) -> Stream | None:
+    """The stream of that name, if the file has it."""
+    for row in connection.execute(f"SELECT {_COLUMNS} FROM stream WHERE name = ?", (name,)):
+        return _stream(row)
+    return None
+
+
+def head_of(connection: Connection, stream: Stream) -> Head:
+    """How far the stream reaches now."""
+    query = "SELECT last, hash FROM batch WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+    for last, digest in connection.execute(query, span(stream)):
+        return Head(last, digest)
+    return Head(0, chain.genesis(stream))
+
+
+def span(stream: Stream) -> tuple[int, int]:
+    """The least and greatest row id that an event or batch of the stream can have."""
+    return key(stream.id, 0), key(stream.id, MAX_SEQ)
+
+
+def _stream(row: tuple[int, str, str, int, bytes]) -> Stream:
+    return Stream(*row[:4], json.loads(row[4]))
