@@ -134,6 +134,10 @@ class Call(Generic[S]):
     cancelled: bool = False
     sent: bool = False
     """Set before an order leaves the desk: from then on a deadline means an unknown outcome."""
+    record: Any = None
+    """This call's record; a store that changes state commits `record.entry(...)` with its effect."""
+    recorded: bool = False
+    """Set by a store that did so: the desk then does not write the record again."""
     _questions: int = 0
 
     async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import tracedesk
-from tracedesk.calls import CallLog
+from tracedesk.calls import CallBook, CallLog
 from tracedesk.config import Settings
 from tracedesk.contract import ListKind, Source, Toolset
+from tracedesk.payloads import Payloads
 from tracedesk.primitives.redaction import Secrets
 from tracedesk.primitives.time import Clock, SystemClock, format
 from tracedesk.registry import Registry
@@ -31,6 +32,7 @@ class Desk:
     secrets: Secrets
     vault: Vault
     calls: CallLog
+    book: CallBook
     registry: Registry
     started_ns: int
     states: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -58,7 +60,7 @@ class Desk:
 
     async def resolve(self, ref: str) -> Source | None:
         """What a reference points at: a call of this desk, or whatever a toolset declares."""
-        own = self.calls.source(ref)
+        own = await self.book.resolve(ref)
         if own is not None:
             return own
         for toolset in self.registry.toolsets:
@@ -91,6 +93,7 @@ class Desk:
                 "total": self.calls.total,
                 "errors": self.calls.errors,
                 "inFlight": self.dispatch.in_flight,
+                "unwritten": self.calls.unwritten,
             },
             "limits": {"maxBytes": self.settings.max_bytes, "maxTokens": self.settings.max_tokens},
         }
@@ -125,17 +128,22 @@ async def open_desk(
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     secrets = Secrets()
     toolsets = [*load(settings.toolsets or built()), *extra]
+    payloads = Payloads(settings.home / "payloads")
+    calls = CallLog(settings.home / "trace.db", clock, secrets, payloads)
     desk = Desk(
         settings=settings,
         clock=clock,
         secrets=secrets,
         vault=Vault(secrets),
-        calls=CallLog(clock, secrets),
+        calls=calls,
+        book=CallBook(calls, payloads),
         registry=Registry(toolsets, read_only=settings.read_only),
         started_ns=clock.now_ns(),
     )
     desk.states["desk"] = desk
     async with AsyncExitStack() as stack:
+        stack.callback(desk.book.close)
+        stack.callback(calls.stop)
         for toolset in toolsets:
             if toolset.open is not None:
                 desk.states[toolset.name] = await stack.enter_async_context(toolset.open(desk))

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from tracedesk.contract import DeclarationError, Prompt, Resource, Tool, Toolset
 from tracedesk.errors import UnknownTool
 
-_PART: Final = re.compile(r"\{([a-z_]+)\}")
+_PART: Final = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f/\\?#]|^\.{0,2}$")
 
 

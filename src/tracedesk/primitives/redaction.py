@@ -47,6 +47,28 @@ def redact_text(text: str, secrets: Secrets | None = None) -> str:
     return text
 
 
+def is_plain(document: str, secrets: Secrets | None = None) -> bool:
+    """Return whether `redact` would leave this JSON document as it is: one quick look before the long one."""
+    if secrets is not None and secrets.redact_text(document) != document:
+        return False
+    folded = document.lower()
+    return not (_any_hint().search(folded) or _any_key().search(_PUNCTUATION.sub("", folded)))
+
+
+_PUNCTUATION = re.compile(r"[^a-z0-9]+")
+
+
+@cache
+def _any_hint() -> re.Pattern[str]:
+    hints = {hint for rule in _RULES for hint in rule.hints}
+    return re.compile("|".join(map(re.escape, sorted(hints))))
+
+
+@cache
+def _any_key() -> re.Pattern[str]:
+    return re.compile("|".join((*_SECRET_KEYS, "pwd", "token")))
+
+
 def redact(value: _Value, secrets: Secrets | None = None) -> _Value:
     """Return a JSON value with secrets replaced: inside texts, and whole under keys that name a secret."""
     return cast(_Value, _walk(value, secrets, None, 0))

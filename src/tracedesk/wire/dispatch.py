@@ -93,21 +93,25 @@ class Dispatch:
         """Run one tool to its reply."""
         if tool.scope not in origin.granted:
             raise NotPermitted(tool.scope, authenticated=origin.principal is not None)
+        if self._recorder.is_full:
+            await self._recorder.room()
         call = self._make_call(tool, origin)
-        record = self._recorder.open(call, tool, arguments)
+        call.record = record = self._recorder.open(call, tool, arguments)
         started = perf_counter_ns()
         outcome: Outcome = "cancelled"
         code: str | None = None
-        size = 0
+        result = b""
         try:
             reply = await self._admitted(tool, arguments, call)
-            outcome, code, size = _outcome(reply), reply.code, len(reply.body)
-            return reply
+            outcome, code, result = _outcome(reply), reply.code, reply.body
         except asyncio.CancelledError:
             call.cancelled = True
             raise
         finally:
-            self._recorder.close(record, outcome, code, size, (perf_counter_ns() - started) // 1000)
+            self._recorder.close(record, outcome, code, result, (perf_counter_ns() - started) // 1000)
+        if record.durable and not call.recorded:
+            await self._recorder.settle(record)
+        return reply
 
     def _make_call(self, tool: Tool, origin: Origin) -> Call[Any]:
         return Call(

@@ -1,0 +1,49 @@
+"""Calls and bodies of a home, looked up by reference."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tracedesk.calls.log import CallLog, find
+from tracedesk.calls.record import PAYLOADS, PREFIX
+from tracedesk.contract import Source
+from tracedesk.journal.pool import ReadPool
+from tracedesk.payloads import Payloads
+from tracedesk.primitives import json
+from tracedesk.primitives.ids import is_uuid
+
+
+class CallBook:
+    """Finds a call whether it is running, waiting to be written, or written by any desk of this home."""
+
+    def __init__(self, log: CallLog, payloads: Payloads) -> None:
+        self._log = log
+        self._payloads = payloads
+        self._pool = ReadPool(log.path)
+
+    async def resolve(self, ref: str) -> Source | None:
+        """The call or body behind a reference, or behind a bare call id."""
+        if ref.startswith(PAYLOADS):
+            return await asyncio.to_thread(self._payload, ref)
+        if not is_uuid(ref.removeprefix(PREFIX)):
+            return None
+        waiting = self._log.pending(ref)
+        if waiting is not None:
+            return waiting
+        if not self._log.path.exists():
+            return None
+        return await self._pool.run(lambda reader: find(reader, ref))
+
+    def _payload(self, ref: str) -> Source | None:
+        body = self._payloads.get(ref.removeprefix(PAYLOADS))
+        return None if body is None else Source(ref, "payload", _value(body))
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+def _value(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode("utf-8", "replace")

@@ -1,0 +1,211 @@
+"""The call log: records queued as calls end, and committed in groups to the trace journal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from pathlib import Path
+from time import gmtime, strftime
+from typing import Any, Final, cast
+
+from tracedesk.calls.record import INLINE, PREFIX, CallRecord, Outcome, source
+from tracedesk.contract import Call, Source, Tool
+from tracedesk.journal import Entry, Journal, JournalError, Reader
+from tracedesk.journal.sqlite import Connection, SQLiteError
+from tracedesk.payloads import Payloads
+from tracedesk.primitives import json
+from tracedesk.primitives.ids import is_uuid
+from tracedesk.primitives.redaction import Secrets
+from tracedesk.primitives.time import Clock
+
+log = logging.getLogger(__name__)
+
+GROUP_SECONDS: Final = 0.2
+"""How long a read's record may wait for company; with the commit itself it stays under 250 ms."""
+
+LONGEST_QUEUE: Final = 20_000
+_INDEX: Final = """
+CREATE TABLE IF NOT EXISTS call_index(id BLOB PRIMARY KEY, event INTEGER NOT NULL) WITHOUT ROWID, STRICT;
+CREATE TABLE IF NOT EXISTS attempt_index(
+  attempt TEXT NOT NULL, event INTEGER NOT NULL, PRIMARY KEY(attempt, event)
+) WITHOUT ROWID, STRICT;
+"""
+
+
+class CallLog:
+    """Records calls without delaying reads: one thread writes, and only state-changing calls wait for it."""
+
+    def __init__(self, path: Path, clock: Clock, secrets: Secrets, payloads: Payloads) -> None:
+        self.path = path
+        self.total = 0
+        self.errors = 0
+        self.unwritten = 0
+        self._clock = clock
+        self._secrets = secrets
+        self._payloads = payloads
+        self._queue: deque[CallRecord] = deque()
+        self._pending: dict[str, CallRecord] = {}
+        self._work = threading.Event()
+        self._urgent = threading.Event()
+        self._stopping = False
+        self._writer: threading.Thread | None = None
+
+    # --- what dispatch does
+
+    def open(self, call: Call[Any], tool: Tool, arguments: Any) -> CallRecord:
+        record = CallRecord(
+            call.id,
+            tool.name,
+            tool.toolset,
+            arguments,
+            call.scope,
+            call.principal,
+            call.attempt,
+            self._clock.now_ns(),
+            durable=not tool.annotations.read_only,
+        )
+        self._pending[call.id] = record
+        self.total += 1
+        return record
+
+    def close(self, record: CallRecord, outcome: Outcome, code: str | None, result: bytes, us: int) -> None:
+        record.outcome, record.code, record.result, record.duration_us = outcome, code, result, us
+        if outcome == "error":
+            self.errors += 1
+        record.seal(self._secrets)
+        self._queue.append(record)
+        if not self._work.is_set():
+            self._start()
+
+    async def settle(self, record: CallRecord) -> None:
+        """Wait until the record is on the disk, or raise what kept it from there."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        record.committed = waiter
+        self._urgent.set()
+        if record.id in self._pending:
+            await waiter
+        elif record.problem is not None:
+            raise record.problem
+
+    async def room(self) -> None:
+        """Wait while the queue is too long to be safe."""
+        while len(self._queue) >= LONGEST_QUEUE:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._queue) >= LONGEST_QUEUE
+
+    # --- what readers do
+
+    def pending(self, ref: str) -> Source | None:
+        """A call that is running, or that ended a moment ago."""
+        record = self._pending.get(ref.removeprefix(PREFIX))
+        if record is None:
+            return None
+        entry = record.sealed or record.entry(self._secrets)
+        return source(json.loads(entry.body), entry.time_ns)
+
+    def stop(self) -> None:
+        """Write what is queued and end the writer."""
+        self._stopping = True
+        self._urgent.set()
+        self._work.set()
+        if self._writer is not None:
+            self._writer.join()
+
+    # --- the writer
+
+    def _start(self) -> None:
+        self._work.set()
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._write, name="call-log", daemon=True)
+            self._writer.start()
+
+    def _write(self) -> None:
+        journal: Journal | None = None
+        while True:
+            self._work.wait()
+            self._urgent.wait(GROUP_SECONDS)
+            self._work.clear()
+            self._urgent.clear()
+            records = _drain(self._queue)
+            try:
+                if records:
+                    journal = journal or self._open()
+                    self._commit(journal, records)
+                self._done(records, None)
+            except (SQLiteError, JournalError, OSError) as problem:
+                log.error("%d call records could not be written: %s", len(records), problem)
+                self.unwritten += len(records)
+                self._done(records, problem)
+            if self._stopping and not self._queue:
+                break
+        if journal is not None:
+            journal.close()
+
+    def _open(self) -> Journal:
+        journal = Journal(self.path, self._clock)
+        with journal.connection:
+            journal.connection.execute(_INDEX)
+        return journal
+
+    def _commit(self, journal: Journal, records: list[CallRecord]) -> None:
+        for record in records:
+            if len(record.result) > INLINE:
+                self._payloads.put(record.result)
+        name = strftime("calls-%Y-%m", gmtime(self._clock.now_ns() / 1e9))
+        stream = journal.open(name, "calls")
+        entries = [cast("Entry", record.sealed) for record in records]
+
+        def index(connection: Connection, first: int) -> None:
+            base = stream.id << 40
+            rows = [(_key(r.id), base | seq) for seq, r in enumerate(records, first)]
+            connection.executemany("INSERT OR IGNORE INTO call_index VALUES(?,?)", rows)
+            named = [(r.attempt, base | seq) for seq, r in enumerate(records, first) if r.attempt]
+            if named:
+                connection.executemany("INSERT OR IGNORE INTO attempt_index VALUES(?,?)", named)
+
+        journal.append(name, entries, beside=index)
+
+    def _done(self, records: list[CallRecord], problem: Exception | None) -> None:
+        for record in records:
+            # In this order: `settle` sets the waiter first and looks among the pending second.
+            record.problem = problem
+            self._pending.pop(record.id, None)
+            waiter = record.committed
+            if waiter is not None:
+                waiter.get_loop().call_soon_threadsafe(_resolve, waiter, problem)
+
+
+def _key(identity: str) -> bytes:
+    return bytes.fromhex(identity.replace("-", ""))
+
+
+def _drain(queue: deque[CallRecord]) -> list[CallRecord]:
+    return [queue.popleft() for _ in range(len(queue))]
+
+
+def _resolve(waiter: asyncio.Future[None], problem: Exception | None) -> None:
+    if waiter.done():
+        return
+    if problem is None:
+        waiter.set_result(None)
+    else:
+        waiter.set_exception(problem)
+
+
+def find(reader: Reader, ref: str) -> Source | None:
+    """The committed call behind a reference or a bare call id."""
+    identity = ref.removeprefix(PREFIX)
+    if not is_uuid(identity):
+        return None
+    query = (
+        "SELECT event.body, event.time_ns FROM call_index JOIN event ON event.id = call_index.event "
+        "WHERE call_index.id = ?"
+    )
+    for body, time_ns in reader.connection.execute(query, (_key(identity),)):
+        return source(json.loads(body), time_ns)
+    return None

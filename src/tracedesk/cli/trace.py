@@ -1,0 +1,138 @@
+"""`tracedesk trace`: the calls this home has recorded, and proof that nobody changed them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tracedesk.cli.console import Console, Failed, pass_console, table
+from tracedesk.cli.frame import DeskGroup
+
+if TYPE_CHECKING:
+    from tracedesk.calls.history import Ended
+    from tracedesk.journal import Reader, Report
+
+_POLL_SECONDS: Final = 0.25
+_COLUMNS: Final = ("STARTED", "TOOL", "OUTCOME", "TIME", "CALL")
+
+
+@click.group(cls=DeskGroup)
+def trace() -> None:
+    """See the recorded calls, follow one back, and verify the record."""
+
+
+@trace.command()
+@click.option("-n", "--lines", default=20, show_default=True, help="How many of the newest calls.")
+@click.option("-f", "--follow", is_flag=True, help="Go on as calls are recorded, until interrupted.")
+@click.option("--attempt", help="Only the calls of this attempt.")
+@pass_console
+def tail(console: Console, lines: int, follow: bool, attempt: str | None) -> None:
+    """Show the newest calls."""
+    from tracedesk.calls.history import after, newest
+
+    with _reader(console) as reader:
+        calls = newest(reader, lines, attempt)
+        _print(console, calls, heading=True)
+        while follow:
+            time.sleep(_POLL_SECONDS)
+            fresh = after(reader, calls[-1].event if calls else 0, attempt)
+            _print(console, fresh, heading=False)
+            calls = fresh or calls
+
+
+@trace.command()
+@click.argument("ref")
+@pass_console
+def show(console: Console, ref: str) -> None:
+    """Show one call by its reference or id, with where its result leads."""
+    from tracedesk.calls.log import find
+    from tracedesk.primitives import json
+
+    with _reader(console) as reader:
+        found = find(reader, ref)
+    if found is None:
+        raise Failed(f"No recorded call is {ref!r}; `tracedesk trace tail` lists them.")
+    edges = [{"relation": edge.relation, "ref": edge.ref} for edge in found.edges]
+    document = {"ref": found.ref, "kind": found.kind, "body": found.body, "edges": edges}
+    console.answer(json.loads(json.dumps(document)), "\n".join(_lines(found.ref, found.body, edges)))
+
+
+@trace.command()
+@click.option("--all", "everything", is_flag=True, help="Every journal of the home, not only the trace.")
+@pass_console
+def verify(console: Console, everything: bool) -> None:
+    """Check every record against its hash chain; exit 1 if anything was changed."""
+    from tracedesk.journal import verify as check
+
+    home = console.settings().home
+    files = [file for file in _journals(home, everything) if file.exists()]
+    if not files:
+        raise Failed(f"There is nothing to verify in {home} yet.")
+    reports = {str(file.relative_to(home)): check(file) for file in files}
+    rows = [_row(name, report) for name, report in reports.items()]
+    console.answer({"files": [_report(*item) for item in reports.items()]}, table(rows, _VERIFY))
+    if not all(report.is_sound for report in reports.values()):
+        raise Failed("The record is not what was written; the faults are listed above.")
+
+
+_VERIFY: Final = ("FILE", "STREAMS", "EVENTS", "PRUNED", "STATE")
+
+
+def _row(name: str, report: Report) -> tuple[str, str, str, str, str]:
+    state = (
+        "sound" if report.is_sound else "; ".join(f"{f.stream} {f.seq}: {f.problem}" for f in report.faults)
+    )
+    return name, str(report.streams), str(report.events), str(report.pruned), state
+
+
+def _report(name: str, report: Report) -> dict[str, Any]:
+    faults = [{"stream": f.stream, "seq": f.seq, "problem": f.problem} for f in report.faults]
+    facts = {"streams": report.streams, "events": report.events, "pruned": report.pruned}
+    return {"file": name, "sound": report.is_sound, **facts, "heads": report.heads, "faults": faults}
+
+
+def _journals(home: Path, everything: bool) -> Iterator[Path]:
+    yield home / "trace.db"
+    if everything:
+        yield from sorted((home / "runs").glob("*.db"))
+
+
+def _reader(console: Console) -> Reader:
+    from tracedesk.journal import JournalError, Reader
+
+    path = console.settings().home / "trace.db"
+    try:
+        return Reader(path)
+    except JournalError:
+        raise Failed(f"Nothing is recorded in {path.parent} yet.") from None
+
+
+def _print(console: Console, calls: list[Ended], *, heading: bool) -> None:
+    from tracedesk.primitives.time import format
+
+    if console.json:
+        for call in calls:
+            console.answer({"time": format(call.time_ns), **call.body}, "")
+        return
+    rows = [(format(call.time_ns), *_cells(call.body)) for call in calls]
+    if rows:
+        console.answer(None, table(rows, _COLUMNS if heading else ()))
+    elif heading:
+        console.note("No calls recorded yet.")
+
+
+def _cells(body: dict[str, Any]) -> tuple[str, str, str, str]:
+    outcome = body.get("code") or body["outcome"]
+    return body["tool"], outcome, f"{body['us'] / 1000:.1f} ms", body["id"]
+
+
+def _lines(ref: str, body: dict[str, Any], edges: list[dict[str, str]]) -> Iterator[str]:
+    yield ref
+    for name, value in body.items():
+        yield f"  {name}: {value}"
+    for edge in edges:
+        yield f"  → {edge['relation']} {edge['ref']}"

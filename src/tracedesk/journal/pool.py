@@ -1,0 +1,51 @@
+"""Readers in threads: a bounded number per file, interrupted when the call that uses one ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from tracedesk.journal.read import Reader
+
+T = TypeVar("T")
+
+
+class ReadPool:
+    """At most `size` reads of one journal file at once; readers are opened when first needed."""
+
+    def __init__(self, path: Path, size: int = 4) -> None:
+        self.path = path
+        self._free: list[Reader] = []
+        self._places = asyncio.Semaphore(size)
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix=f"read-{path.stem}")
+
+    async def run(self, work: Callable[[Reader], T]) -> T:
+        """`work` on a reader of its own, in a thread. Cancelling the caller interrupts the read."""
+        async with self._places:
+            reader = self._free.pop() if self._free else await self._in_thread(Reader, self.path)
+            try:
+                return await self._interruptibly(work, reader)
+            finally:
+                self._free.append(reader)
+
+    async def _interruptibly(self, work: Callable[[Reader], T], reader: Reader) -> T:
+        running = asyncio.ensure_future(self._in_thread(work, reader))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            reader.interrupt()
+            await asyncio.wait({running})
+            running.exception()
+            raise
+
+    def _in_thread(self, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
+        for reader in self._free:
+            reader.close()
+        self._free.clear()

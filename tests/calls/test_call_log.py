@@ -1,0 +1,301 @@
+"""Call records: kept for ever, redacted first, and on the disk before a change is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.probe import CHANGES, READS
+from tests.support import ROOT, Client, desk_client, modern, rpc, run, until
+from tracedesk.calls import CallLog
+from tracedesk.calls.history import newest
+from tracedesk.calls.log import find
+from tracedesk.calls.record import INLINE, LARGEST_ARGUMENTS
+from tracedesk.contract import Call, Tool
+from tracedesk.errors import STANDARD
+from tracedesk.journal import Reader, verify
+from tracedesk.payloads import Payloads
+from tracedesk.primitives.ids import uuid7
+from tracedesk.primitives.redaction import Secrets
+from tracedesk.primitives.time import ManualClock, parse
+
+
+async def _nothing(args: Any, call: Any) -> None: ...
+
+
+def _tool(*, changes: bool = False) -> Tool:
+    return Tool(
+        name="change" if changes else "look",
+        toolset="probe",
+        description="For the log's tests.",
+        input={"type": "object"},
+        output=None,
+        annotations=CHANGES if changes else READS,
+        scope="write" if changes else "read",
+        family=STANDARD,
+        deadline=1.0,
+        handler=_nothing,
+    )
+
+
+def _call(attempt: str | None = None) -> Call[None]:
+    missing: Any = None
+    return Call(uuid7(), "stdio:1", None, 0.0, None, missing, missing, attempt)
+
+
+class Desk:
+    """A call log with its parts at hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = ManualClock(parse("2026-11-15T12:00:00Z").ns)
+        self.secrets = Secrets()
+        self.payloads = Payloads(folder / "payloads")
+        self.log = CallLog(folder / "trace.db", self.clock, self.secrets, self.payloads)
+
+    def record(self, arguments: Any = None, result: bytes = b"{}", attempt: str | None = None) -> str:
+        call = _call(attempt)
+        record = self.log.open(call, _tool(), arguments)
+        self.log.close(record, "ok", None, result, 5)
+        return call.id
+
+    def stored(self) -> list[dict[str, Any]]:
+        self.log.stop()
+        with Reader(self.log.path) as reader:
+            return [call.body for call in newest(reader, 10_000)]
+
+
+def test_records_outlive_the_process_and_verify(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    ids = [desk.record({"n": n}) for n in range(100)]
+    assert [body["id"] for body in desk.stored()] == ids
+    report = verify(desk.log.path)
+    assert report.is_sound
+    assert report.events == 100
+
+
+def test_a_call_that_changes_state_is_on_the_disk_before_its_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        desk = Desk(tmp_path)
+        call = _call()
+        record = desk.log.open(call, _tool(changes=True), {})
+        desk.log.close(record, "ok", None, b"{}", 1)
+        await desk.log.settle(record)
+        with Reader(desk.log.path) as reader:
+            assert find(reader, call.id) is not None
+        desk.log.stop()
+
+    run(main())
+
+
+def test_a_change_answered_over_the_wire_survives_a_kill(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.fixtures.serve", "stdio", str(tmp_path), "probe"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for number in range(20):
+        process.stdin.write(json.dumps(modern("tools/call", {"name": "touch"}, number)).encode() + b"\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == number
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdin.close()
+    process.stdout.close()
+    with Reader(tmp_path / "trace.db") as reader:
+        assert [call.body["tool"] for call in newest(reader, 100)] == ["touch"] * 20
+    assert verify(tmp_path / "trace.db").is_sound
+
+
+def test_a_change_whose_record_cannot_be_written_is_not_answered_as_done(tmp_path: Path) -> None:
+    (tmp_path / "trace.db").mkdir()
+
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            reply = await client.authorised().call("touch")
+            assert reply.json["error"]["code"] == -32603
+            assert (await client.call("say")).status == 200
+            await until(lambda: client.desk.calls.unwritten >= 2)
+            status = (await client.call("desk_status")).structured
+            assert status["calls"]["unwritten"] >= 2
+
+    run(main())
+
+
+def test_secrets_in_arguments_are_redacted_before_anything_is_kept(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.secrets.add("canary-credential-1")
+    key = "AKIA" + "ABCDEFGHIJKLMNOP"
+    desk.record({"note": f"use {key}", "password": "hunter2", "other": "canary-credential-1 here"})
+    desk.record({"plain": "text"})
+    stored = desk.stored()
+    raw = b"".join(file.read_bytes() for file in tmp_path.glob("trace.db*"))
+    for secret in (key, "hunter2", "canary-credential-1"):
+        assert secret.encode() not in raw
+    assert stored[1]["arguments"] == {"plain": "text"}
+
+
+def test_an_ended_call_no_longer_holds_its_arguments(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    record = desk.log.open(_call(), _tool(), {"password": "hunter2"})
+    desk.log.close(record, "ok", None, b"", 1)
+    assert record.arguments is None
+    desk.log.stop()
+
+
+def test_arguments_too_large_to_keep_are_counted_only(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.record({"text": "x" * LARGEST_ARGUMENTS})
+    assert desk.stored()[0]["arguments"] == {
+        "omitted": "too large to keep",
+        "bytes": LARGEST_ARGUMENTS + len('{"text":""}'),
+    }
+
+
+def test_a_large_result_is_a_payload_of_its_own_and_a_small_one_stays_in_the_record(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    large = json.dumps({"rows": ["x" * 50] * 100}).encode()
+    small = b'{"price":1.10}'
+    assert len(large) > INLINE
+    first, second = desk.record({}, large), desk.record({}, small)
+    desk.log.stop()
+    with Reader(desk.log.path) as reader:
+        source = find(reader, first)
+        assert source is not None
+        assert [edge.relation for edge in source.edges] == ["result"]
+        assert desk.payloads.get(source.edges[0].ref.removeprefix("tracedesk://payloads/")) == large
+        inline = find(reader, second)
+        assert inline is not None
+        assert inline.body["result"]["text"] == small.decode()
+
+
+def test_a_result_that_cites_its_sources_has_edges_to_them(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    call = desk.record({}, b'{"quotes":[],"source_refs":["q1","tracedesk://probe/chain/3"]}')
+    desk.log.stop()
+    with Reader(desk.log.path) as reader:
+        source = find(reader, call)
+        assert source is not None
+        assert [(e.relation, e.ref) for e in source.edges] == [
+            ("cites", "q1"),
+            ("cites", "tracedesk://probe/chain/3"),
+        ]
+
+
+def test_calls_are_found_by_attempt(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    ids = [desk.record({}, attempt=name) for name in ("a", "b", "a")]
+    desk.log.stop()
+    with Reader(desk.log.path) as reader:
+        assert [call.body["id"] for call in newest(reader, 10, "a")] == [ids[0], ids[2]]
+
+
+def test_each_month_has_its_own_stream(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.record()
+    desk.log.stop()
+    desk.clock.set(parse("2026-12-01T00:00:00Z").ns)
+    again = CallLog(desk.log.path, desk.clock, desk.secrets, desk.payloads)
+    record = again.open(_call(), _tool(), {})
+    again.close(record, "ok", None, b"", 1)
+    again.stop()
+    with Reader(desk.log.path) as reader:
+        assert [stream.name for stream in reader.streams()] == ["calls-2026-11", "calls-2026-12"]
+
+
+def test_several_desks_of_one_home_write_one_trace(tmp_path: Path) -> None:
+    logs = [Desk(tmp_path) for _ in range(4)]
+    for number in range(50):
+        logs[number % 4].record({"n": number})
+    for desk in logs:
+        desk.log.stop()
+    report = verify(tmp_path / "trace.db")
+    assert report.is_sound
+    assert report.events == 50
+
+
+def test_a_call_is_found_while_it_runs_and_after(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            session = await client.open_session()
+            running = asyncio.create_task(_hang(session))
+            await until(lambda: client.desk.dispatch.in_flight == 1)
+            identity = next(iter(client.desk.calls._pending))  # pyright: ignore[reportPrivateUsage]
+            source = (await client.call("get_source", {"ref": identity})).structured
+            assert source["body"]["outcome"] == "running"
+            note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}}
+            await session.post("/mcp", note)
+            await running
+            client.desk.calls.stop()
+            done = (await client.call("get_source", {"ref": f"tracedesk://calls/{identity}"})).structured
+            assert done["body"]["outcome"] == "cancelled"
+
+    run(main())
+
+
+async def _hang(session: Client) -> None:
+    await session.post("/mcp", rpc("tools/call", {"name": "wait_for_release"}, 5))
+
+
+def test_trace_walks_from_a_call_to_what_it_cites(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            await client.call("cite", {"refs": ["tracedesk://probe/chain/3"]})
+            with Reader(await _written(client)) as reader:
+                identity = newest(reader, 1)[0].body["id"]
+            walked = (await client.call("trace", {"ref": identity})).structured
+            assert [node["kind"] for node in walked["nodes"]] == ["call", "trade", "quote", "file"]
+
+    run(main())
+
+
+async def _written(client: Client) -> Path:
+    calls = client.desk.calls
+    await until(lambda: calls.path.exists() and not calls._pending)  # pyright: ignore[reportPrivateUsage]
+    return calls.path
+
+
+def test_a_payload_is_readable_as_a_resource(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            await client.call("list_rows", {"limit": 5})
+            with Reader(await _written(client)) as reader:
+                digest = newest(reader, 1)[0].body["result"]["sha256"]
+            reply = await client.modern("resources/read", {"uri": f"tracedesk://payloads/{digest}"})
+            found = json.loads(reply.json["result"]["contents"][0]["text"])
+            assert len(found["body"]["rows"]) == 5
+
+    run(main())
+
+
+@pytest.mark.parametrize("name", ["", "x", "..", "0" * 63, "G" * 64, "0" * 64])
+def test_an_invented_payload_name_finds_nothing(tmp_path: Path, name: str) -> None:
+    assert Payloads(tmp_path).get(name) is None
+
+
+def test_a_payload_that_was_changed_is_not_returned(tmp_path: Path) -> None:
+    payloads = Payloads(tmp_path)
+    name = payloads.put(b"what was said")
+    assert name is not None
+    place = next(tmp_path.glob("??/*"))
+    place.write_bytes(b"what was not")
+    assert payloads.get(name) is None
+
+
+def test_payloads_keep_to_their_caps_and_the_record_still_has_the_digest(tmp_path: Path) -> None:
+    payloads = Payloads(tmp_path, largest=10, all=15)
+    assert payloads.put(b"x" * 11) is None
+    assert payloads.put(b"x" * 10) is not None
+    assert payloads.put(b"y" * 10) is None
+    assert Payloads(tmp_path, largest=10, all=15).used() == 10
