@@ -165,7 +165,9 @@ class Client:
 
 async def read_reply(reader: asyncio.StreamReader) -> Reply:
     status, headers = await read_head(reader)
-    if "content-length" in headers:
+    if status in (204, 304):
+        body = b""
+    elif "content-length" in headers:
         body = await reader.readexactly(int(headers["content-length"]))
     else:
         body = await read_chunks(reader)

@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -161,7 +162,7 @@ def _convert(like: Any, value: Any) -> Any:
         return Path(value).expanduser()
     if isinstance(like, (int, float)):
         number = type(like)(value)
-        if isinstance(value, bool) or (isinstance(value, float) and number != value):
+        if isinstance(value, bool) or (isinstance(value, float) and number != value) or not isfinite(number):
             raise ValueError
         return number
     if not isinstance(value, str):

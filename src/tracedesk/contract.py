@@ -6,11 +6,12 @@ needs is read from these declarations; nothing here knows a protocol.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
@@ -23,6 +24,9 @@ Scope = Literal["read", "write", "trade"]
 ListKind = Literal["tools", "prompts", "resources"]
 Json = Any
 Arguments = dict[str, Any]
+
+USER_SECONDS: Final = 300.0
+"""Seconds that a user may take to answer a question."""
 
 READ_DEADLINE: Final = 30.0
 """Seconds that a resource or a prompt may take."""
@@ -109,7 +113,7 @@ class Edge:
 class Services(Protocol):
     """What the desk offers every call."""
 
-    async def resolve(self, ref: str) -> Source | None: ...
+    async def resolve(self, ref: str, scope: str, principal: str | None) -> Source | None: ...
 
     def credential(self, scope: str, name: str) -> str | None: ...
 
@@ -134,6 +138,8 @@ class Call(Generic[S]):
     cancelled: bool = False
     sent: bool = False
     """Set before an order leaves the desk: from then on a deadline means an unknown outcome."""
+    window: asyncio.Timeout | None = None
+    """What cancels the call at its deadline, once it has begun to wait."""
     record: Any = None
     """This call's record; a store that changes state commits `record.entry(...)` with its effect."""
     recorded: bool = False
@@ -150,7 +156,7 @@ class Call(Generic[S]):
         return self.services.credential(self.scope, name)
 
     async def resolve(self, ref: str) -> Source | None:
-        return await self.services.resolve(ref)
+        return await self.services.resolve(ref, self.scope, self.principal)
 
     async def notify_resource(self, uri: str) -> None:
         await self.services.notify_resource(uri)
@@ -162,9 +168,26 @@ class Call(Generic[S]):
         """Ask the user through the client; raises `ToolError` when the client cannot."""
         self._questions += 1
         name = key or f"question-{self._questions}"
-        answers = await self.channel.ask({name: _elicitation(question)})
+        with self._user_time():
+            answers = await self.channel.ask({name: _elicitation(question)})
         reply: Mapping[str, Any] = answers[name]
         return Answer(reply.get("action", "cancel"), reply.get("content") or {})
+
+    @contextmanager
+    def _user_time(self) -> Generator[None]:
+        """While the user thinks, the tool's own deadline stands still."""
+        now = asyncio.get_running_loop().time
+        left = self.deadline - now()
+        self._move_deadline(now() + USER_SECONDS)
+        try:
+            yield
+        finally:
+            self._move_deadline(now() + left)
+
+    def _move_deadline(self, when: float) -> None:
+        self.deadline = when
+        if self.window is not None and not self.window.expired():
+            self.window.reschedule(when)
 
 
 def _elicitation(question: Form | Url) -> dict[str, Any]:
@@ -250,6 +273,8 @@ class Tool:
     """Properties whose violation has a code of its own."""
     writes: tuple[str, ...] = ()
     """Parameters that write; a read-only desk serves the tool without them."""
+    binary: bool = False
+    """Whether the handler may return bytes, as a resource's may."""
     header_parameters: bool = False
     """Whether the input schema mirrors parameters into HTTP headers (`x-mcp-header`)."""
 
@@ -311,6 +336,7 @@ def as_tool(declared: Resource | Prompt) -> Tool:
         family=STANDARD,
         deadline=READ_DEADLINE,
         handler=declared.read if is_resource else declared.get,
+        binary=is_resource,
     )
 
 

@@ -12,12 +12,14 @@ import tracedesk
 from tracedesk.calls import CallBook, CallLog
 from tracedesk.config import Settings
 from tracedesk.contract import ListKind, Source, Toolset
+from tracedesk.home import Home
 from tracedesk.payloads import Payloads
 from tracedesk.primitives.redaction import Secrets
 from tracedesk.primitives.time import Clock, SystemClock, format
 from tracedesk.registry import Registry
 from tracedesk.toolsets import TOOLSETS, built, load
 from tracedesk.vault import Vault
+from tracedesk.wire.auth import OWNER
 from tracedesk.wire.dispatch import Dispatch, Load
 from tracedesk.wire.encode import Limits
 from tracedesk.wire.kernel import Kernel
@@ -58,11 +60,11 @@ class Desk:
 
     # --- what calls may ask
 
-    async def resolve(self, ref: str) -> Source | None:
+    async def resolve(self, ref: str, scope: str, principal: str | None) -> Source | None:
         """What a reference points at: a call of this desk, or whatever a toolset declares."""
         own = await self.book.resolve(ref)
         if own is not None:
-            return own
+            return own if _may_see(own, scope, principal) else None
         for toolset in self.registry.toolsets:
             if toolset.resolver is not None:
                 found = await toolset.resolver(ref, self.states.get(toolset.name))
@@ -119,17 +121,24 @@ class Desk:
         }
 
 
+def _may_see(source: Source, scope: str, principal: str | None) -> bool:
+    """A call made with a token is shown to that token, to the owner's, and to a client on stdio."""
+    if source.kind != "call" or "principal" not in source.body:
+        return True
+    return principal in (source.body["principal"], OWNER) or scope.startswith("stdio:")
+
+
 @asynccontextmanager
 async def open_desk(
     settings: Settings, *, clock: Clock | None = None, extra: Iterable[Toolset[Any]] = ()
 ) -> AsyncGenerator[Desk]:
     """Open a desk with the settings' toolsets, and `extra` ones beside them."""
     clock = clock or SystemClock()
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    home = Home.open(settings.home)
     secrets = Secrets()
     toolsets = [*load(settings.toolsets or built()), *extra]
-    payloads = Payloads(settings.home / "payloads")
-    calls = CallLog(settings.home / "trace.db", clock, secrets, payloads)
+    payloads = Payloads(home.payloads)
+    calls = CallLog(home.trace, clock, secrets, payloads)
     desk = Desk(
         settings=settings,
         clock=clock,

@@ -33,8 +33,8 @@ class UnknownTool(LookupError):
     """No tool of that name is on this desk."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+        super().__init__(name[:80])
+        self.name = name[:80]
 
     @property
     def envelope(self) -> Envelope:

@@ -28,7 +28,7 @@ class Payloads:
             return None
         name = hashlib.sha256(body).hexdigest()
         place = self._place(name)
-        if not place.exists():
+        if not _touch(place):
             _write(place, body)
             self._used = self.used() + len(body)
         return name
@@ -52,6 +52,15 @@ class Payloads:
 
     def _place(self, name: str) -> Path:
         return self._folder / name[:2] / name
+
+
+def _touch(place: Path) -> bool:
+    """Mark a body as used now, so that no sweep takes it before its new record is written."""
+    try:
+        os.utime(place)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _write(place: Path, body: bytes) -> None:

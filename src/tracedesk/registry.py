@@ -36,6 +36,8 @@ class Registry:
             _merge(self.tools, toolset.name, _visible(toolset.tools, read_only))
             _merge(self.resources, toolset.name, toolset.resources)
             _merge(self.prompts, toolset.name, toolset.prompts)
+        fixed_first = sorted(self.resources.values(), key=lambda declared: declared.is_template)
+        self._patterns = [(declared, _pattern(declared.uri)) for declared in fixed_first]
 
     def tool(self, name: str) -> Tool:
         try:
@@ -52,11 +54,6 @@ class Registry:
                     return None
                 return ResourceMatch(declared, values)
         return None
-
-    @cached_property
-    def _patterns(self) -> list[tuple[Resource, re.Pattern[str]]]:
-        fixed_first = sorted(self.resources.values(), key=lambda r: r.is_template)
-        return [(declared, _pattern(declared.uri)) for declared in fixed_first]
 
     @cached_property
     def instructions(self) -> str:
@@ -86,5 +83,7 @@ def _without_writes(tool: Tool) -> Tool:
 
 def _pattern(uri: str) -> re.Pattern[str]:
     fixed = _PART.split(uri)
+    if any("{" in text or "}" in text for text in fixed[::2]):
+        raise DeclarationError(f"resource {uri!r} has a part that is not a snake_case name in braces")
     parts = (f"(?P<{text}>[^/?#]+)" if i % 2 else re.escape(text) for i, text in enumerate(fixed))
     return re.compile("".join(parts))

@@ -98,7 +98,7 @@ def build_app(desk: Desk, bind: Any) -> tuple[Any, str]:
         idle=settings.idle_seconds,
         on_end=desk.vault.wipe,
     )
-    guard = Guard(tokens, hosts, anonymous_reads=local and not bind.behind_proxy)
+    guard = Guard(tokens, bind.base, hosts, anonymous_reads=local and not bind.behind_proxy)
     return App(desk.kernel, sessions, guard, bind.base, desk.figures), token
 
 

@@ -205,13 +205,28 @@ def test_each_month_has_its_own_stream(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.record()
     desk.log.stop()
-    desk.clock.set(parse("2026-12-01T00:00:00Z").ns)
+    desk.clock.set(parse("2026-12-01T12:00:00Z").ns)
     again = CallLog(desk.log.path, desk.clock, desk.secrets, desk.payloads)
     record = again.open(_call(), _tool(), {})
     again.close(record, "ok", None, b"", 1)
     again.stop()
     with Reader(desk.log.path) as reader:
         assert [stream.name for stream in reader.streams()] == ["calls-2026-11", "calls-2026-12"]
+        assert reader.seal("calls-2026-11") is None
+
+
+def test_a_past_month_is_sealed_a_day_after_its_end(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.record()
+    desk.log.stop()
+    desk.clock.set(parse("2026-12-02T00:00:01Z").ns)
+    again = CallLog(desk.log.path, desk.clock, desk.secrets, desk.payloads)
+    record = again.open(_call(), _tool(), {})
+    again.close(record, "ok", None, b"", 1)
+    again.stop()
+    with Reader(desk.log.path) as reader:
+        assert reader.seal("calls-2026-11") is not None
+        assert reader.seal("calls-2026-12") is None
 
 
 def test_several_desks_of_one_home_write_one_trace(tmp_path: Path) -> None:

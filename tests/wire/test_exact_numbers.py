@@ -91,7 +91,7 @@ def test_exact_numbers_travel_over_the_deprecated_stream(tmp_path: Path) -> None
             await _posted(client, place, rpc("initialize", HELLO, 1))
             reply = await client.request("POST", place, _body("0.000000000000000010", False))
             assert reply.status == 202
-            _assert_verbatim(await reader.readuntil(b"0.000000000000000010}}}"), "0.000000000000000010")
+            _assert_verbatim(await reader.readuntil(b"tracedesk://calls/"), "0.000000000000000010")
             writer.close()
 
     run(main())

@@ -124,7 +124,7 @@ def test_a_connection_keeps_to_the_era_it_opened_with(tmp_path: Path) -> None:
 
 def test_requests_before_the_handshake_are_refused(tmp_path: Path) -> None:
     with StdioDesk(tmp_path) as desk:
-        assert desk.ask(rpc("tools/call", {"name": "say"}))["error"]["code"] == -32602
+        assert desk.ask(rpc("tools/call", {"name": "say"}))["error"]["code"] == -32600
         assert desk.ask(rpc("ping", None, 2))["result"] == {}
 
 

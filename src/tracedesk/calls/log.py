@@ -13,7 +13,8 @@ from typing import Any, Final, cast
 from tracedesk.calls.record import INLINE, PREFIX, CallRecord, Outcome, source
 from tracedesk.contract import Call, Source, Tool
 from tracedesk.journal import Entry, Journal, JournalError, Reader
-from tracedesk.journal.sqlite import Connection, SQLiteError
+from tracedesk.journal.sqlite import Connection, SQLiteError, insert
+from tracedesk.journal.stream import every
 from tracedesk.payloads import Payloads
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import is_uuid
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 
 GROUP_SECONDS: Final = 0.2
 """How long a read's record may wait for company; with the commit itself it stays under 250 ms."""
+
+_GRACE_NS: Final = 86_400 * 1_000_000_000
+"""A month is sealed a day after its end: desks whose clocks differ may still write to it until then."""
 
 LONGEST_QUEUE: Final = 20_000
 _INDEX: Final = """
@@ -150,23 +154,30 @@ class CallLog:
         journal = Journal(self.path, self._clock)
         with journal.connection:
             journal.connection.execute(_INDEX)
+        self._seal_past_months(journal)
         return journal
+
+    def _seal_past_months(self, journal: Journal) -> None:
+        """Close the months that no desk writes to any more, so that they can be pruned."""
+        oldest = month(self._clock.now_ns() - _GRACE_NS)
+        for stream in every(journal.connection):
+            if stream.kind == "calls" and stream.name < oldest:
+                journal.seal(stream.name)
 
     def _commit(self, journal: Journal, records: list[CallRecord]) -> None:
         for record in records:
             if len(record.result) > INLINE:
                 self._payloads.put(record.result)
-        name = strftime("calls-%Y-%m", gmtime(self._clock.now_ns() / 1e9))
+        name = month(self._clock.now_ns())
         stream = journal.open(name, "calls")
         entries = [cast("Entry", record.sealed) for record in records]
 
         def index(connection: Connection, first: int) -> None:
             base = stream.id << 40
             rows = [(_key(r.id), base | seq) for seq, r in enumerate(records, first)]
-            connection.executemany("INSERT OR IGNORE INTO call_index VALUES(?,?)", rows)
+            insert(connection, "INSERT OR IGNORE INTO call_index", rows)
             named = [(r.attempt, base | seq) for seq, r in enumerate(records, first) if r.attempt]
-            if named:
-                connection.executemany("INSERT OR IGNORE INTO attempt_index VALUES(?,?)", named)
+            insert(connection, "INSERT OR IGNORE INTO attempt_index", named)
 
         journal.append(name, entries, beside=index)
 
@@ -178,6 +189,11 @@ class CallLog:
             waiter = record.committed
             if waiter is not None:
                 waiter.get_loop().call_soon_threadsafe(_resolve, waiter, problem)
+
+
+def month(now_ns: int) -> str:
+    """The stream of the calls made in the month of that moment."""
+    return strftime("calls-%Y-%m", gmtime(now_ns // 1_000_000_000))
 
 
 def _key(identity: str) -> bytes:

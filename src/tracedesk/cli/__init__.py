@@ -15,7 +15,11 @@ tracedesk = LazyGroup(
         "install": ("tracedesk.cli.install:install", "Tell an MCP client about this desk."),
         "uninstall": ("tracedesk.cli.install:uninstall", "Take this desk out of a client's configuration."),
         "config": ("tracedesk.cli.config:config", "See the settings in force."),
+        "trace": ("tracedesk.cli.trace:trace", "See the recorded calls and verify the record."),
+        "backup": ("tracedesk.cli.backup:backup", "Copy a home while desks use it, or check such a copy."),
+        "prune": ("tracedesk.cli.prune:prune", "Remove old ended streams, leaving their manifests."),
         "token": ("tracedesk.cli.token:token", "List, add and revoke bearer tokens."),
+        "hosts": ("tracedesk.cli.hosts:hosts", "List and stop the long-lived processes of a home."),
     },
     help="""One MCP desk where every fact and every act leaves a trace.
 

@@ -102,6 +102,15 @@ def describe(fault: OSError) -> str:
     return f"{where}{fault.strerror or fault}."
 
 
+def size_text(count: float) -> str:
+    """A number of bytes as people write it."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
 def short_path(path: Path) -> str:
     """The path with the user's folder as `~`, as people write it."""
     try:

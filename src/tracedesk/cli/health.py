@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import tracedesk
-from tracedesk.cli.console import describe, sentence, short_path
+from tracedesk.cli.console import describe, sentence, short_path, size_text
 from tracedesk.config import BadSetting, Settings, load, locate
+from tracedesk.home import FORMAT, Home, HomeError, read_format
 
 Status = Literal["ok", "warn", "fail"]
 _OLDEST: Final = (3, 11)
@@ -31,9 +32,11 @@ class Finding:
     status: Status
     detail: str
     remedy: str | None = None
+    figures: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
-        return {"check": self.check, "status": self.status, "detail": self.detail, "remedy": self.remedy}
+        facts = {"check": self.check, "status": self.status, "detail": self.detail, "remedy": self.remedy}
+        return facts if self.figures is None else {**facts, "figures": self.figures}
 
 
 Check = Callable[[Settings], Iterator[Finding]]
@@ -150,7 +153,24 @@ def _home(settings: Settings) -> Iterator[Finding]:
         remedy = f"chmod 700 {home}"
         yield Finding("home", "warn", f"{short_path(home)} is open to other users ({mode})", remedy)
         return
-    yield Finding("home", "ok", f"{short_path(home)}, writable, private")
+    yield _format(home)
+
+
+def _format(home: Path) -> Finding:
+    """A home of a newer format is refused by `serve`; an older one is migrated by it."""
+    try:
+        found = read_format(home)
+    except HomeError as fault:
+        return Finding("home", "fail", describe(fault))
+    number = found.number if found else 0
+    figures = {"format": number, "current": FORMAT}
+    detail = f"{short_path(home)}, writable, private, format {number}"
+    if number > FORMAT:
+        detail = f"{short_path(home)} has format {number}; this tracedesk knows formats up to {FORMAT}"
+        return Finding("home", "fail", detail, "Update tracedesk, or choose another with --home.", figures)
+    if number < FORMAT:
+        detail += f", which the next serve brings to {FORMAT}"
+    return Finding("home", "ok", detail, None, figures)
 
 
 def _future_home(home: Path) -> Finding:
@@ -166,29 +186,42 @@ def _open_to_others(path: Path) -> str | None:
 
 
 def _space(settings: Settings) -> Iterator[Finding]:
+    from tracedesk.disk import sizes
+
     home = settings.home
     folder = next(f for f in (home, *home.parents) if f.exists())
     free = shutil.disk_usage(folder).free
-    detail = f"{_size(free)} free; the home holds {_size(_weight(home))}"
+    held = sizes(home)
+    parts = ", ".join(f"{kind} {size_text(size)}" for kind, size in held.kinds.items() if size)
+    detail = f"{size_text(free)} free; the home holds {size_text(held.total)}" + (parts and f": {parts}")
+    figures = {"free": free, "total": held.total, "kinds": held.kinds, "wal": held.wal}
     if free < _EMPTY:
-        yield Finding("disk", "fail", detail, "Make room: records are refused when the disk is full.")
+        remedy = "Make room: records are refused when the disk is full."
+        yield Finding("disk", "fail", detail, remedy, figures)
     elif free < _SCARCE:
-        yield Finding("disk", "warn", detail, "Make room before long.")
+        yield Finding("disk", "warn", detail, "Make room before long; tracedesk prune helps.", figures)
     else:
-        yield Finding("disk", "ok", detail)
+        yield Finding("disk", "ok", detail, None, figures)
+    yield from _journals(home, held.wal)
 
 
-def _weight(home: Path) -> int:
-    files = (Path(folder, name) for folder, _, names in os.walk(home) for name in names)
-    return sum(file.lstat().st_size for file in files)
+def _journals(home: Path, wal: int) -> Iterator[Finding]:
+    """What the journals hold, once there are any."""
+    from tracedesk.disk import streams
 
-
-def _size(count: float) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
+    found = streams(Home(home))
+    if not found.journals and not found.unreadable:
+        return
+    detail = (
+        f"{found.streams} streams in {found.journals} files, {found.sealed} sealed, {found.pruned} pruned"
+    )
+    detail += f"; write-ahead logs {size_text(wal)}"
+    figures = {**found.document(), "wal": wal}
+    if found.unreadable:
+        detail = f"not readable: {', '.join(found.unreadable)}; else {detail}"
+        yield Finding("journals", "fail", detail, "Restore them from a backup.", figures)
+    else:
+        yield Finding("journals", "ok", detail, None, figures)
 
 
 def _tokens(settings: Settings) -> Iterator[Finding]:

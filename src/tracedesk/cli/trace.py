@@ -22,7 +22,7 @@ _COLUMNS: Final = ("STARTED", "TOOL", "OUTCOME", "TIME", "CALL")
 
 @click.group(cls=DeskGroup)
 def trace() -> None:
-    """See the recorded calls, follow one back, and verify the record."""
+    """See the recorded calls and verify the record."""
 
 
 @trace.command()

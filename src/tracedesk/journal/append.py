@@ -21,7 +21,7 @@ from tracedesk.journal.model import (
     StreamSealed,
     UnknownStream,
 )
-from tracedesk.journal.sqlite import BusyError, Connection, ConstraintError
+from tracedesk.journal.sqlite import BusyError, Connection, ConstraintError, insert
 from tracedesk.journal.stream import find, head_of
 from tracedesk.primitives import json
 from tracedesk.primitives.time import Clock, SystemClock
@@ -31,16 +31,17 @@ Beside = Callable[[Connection, int], None]
 
 _LONGEST_KIND: Final = 128
 _LONGEST_NAME: Final = 256
-_INT64: Final = range(-(2**63), 2**63)
+_EARLIEST: Final = -(2**63)
+_LATEST: Final = 2**63 - 1
 
 
 class Journal:
     """One journal file open for writing. Not for two threads at once; open one each."""
 
-    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+    def __init__(self, path: Path, clock: Clock | None = None, *, vfs: str | None = None) -> None:
         self.path = path
         self._clock = clock or SystemClock()
-        self._connection = open_writer(path)
+        self._connection = open_writer(path, vfs=vfs)
         self._streams: dict[str, Stream] = {}
 
     def __enter__(self) -> Journal:
@@ -107,10 +108,11 @@ class Journal:
         return _Transaction(self._connection)
 
     def _create(self, name: str, kind: str, meta: Mapping[str, Any]) -> Stream:
-        row = (name, kind, self._clock.now_ns(), json.dumps(meta))
-        insert = "INSERT INTO stream(name, kind, created_ns, meta) VALUES(?,?,?,?) RETURNING id"
-        identifier = next(self._connection.execute(insert, row))[0]
-        return Stream(identifier, name, kind, row[2], json.loads(row[3]))
+        identifier = next(self._connection.execute("SELECT coalesce(max(id), 0) + 1 FROM stream"))[0]
+        row = (identifier, name, kind, self._clock.now_ns(), json.dumps(meta))
+        stream = Stream(*row)
+        self._connection.execute("INSERT INTO stream VALUES(?,?,?,?,?,?)", (*row, chain.genesis(stream)))
+        return stream
 
     def _stream(self, name: str) -> Stream:
         known = self._streams.get(name)
@@ -129,8 +131,8 @@ class Journal:
             connection.execute("INSERT INTO batch VALUES(?,?,?)", (base | first, last, digest))
         except ConstraintError:
             raise StreamSealed(stream.name) from None
-        rows = ((base | e.seq, e.time_ns, e.parent, e.kind, e.body) for e in events)
-        connection.executemany("INSERT INTO event VALUES(?,?,?,?,?)", rows)
+        rows = [(base | e.seq, e.time_ns, e.parent, e.kind, e.body) for e in events]
+        insert(connection, "INSERT INTO event", rows)
 
 
 class _Transaction:
@@ -165,5 +167,5 @@ def _check(entry: Entry, seq: int) -> None:
         raise BadEntry(f"event {seq} names {entry.parent} as its parent, which is not an earlier event")
     if not 0 < len(entry.kind) <= _LONGEST_KIND:
         raise BadEntry(f"event {seq} needs a kind of 1 to {_LONGEST_KIND} characters")
-    if entry.time_ns not in _INT64:
+    if not _EARLIEST <= entry.time_ns <= _LATEST:
         raise BadEntry(f"event {seq} has a time outside 64-bit nanoseconds")

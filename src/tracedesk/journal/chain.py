@@ -10,14 +10,14 @@ from typing import Final
 from tracedesk.journal.model import Event, Stream
 from tracedesk.primitives import json
 
-_FRAME: Final = Struct(">qqqHI")
+_FRAME: Final = Struct(">qqqII")
 _SPAN: Final = Struct(">qq")
 
 
 def genesis(stream: Stream) -> bytes:
     """The hash before the first batch: it binds the stream's own row."""
-    row = json.dumps([stream.id, stream.name, stream.kind, stream.created_ns, stream.meta])
-    return hashlib.sha256(b"tracedesk journal 1\n" + row).digest()
+    row = json.dumps([stream.id, stream.name, stream.kind, stream.created_ns])
+    return hashlib.sha256(b"\n".join((b"tracedesk journal 1", row, stream.raw_meta))).digest()
 
 
 def link(previous: bytes, first: int, last: int, events: Iterable[Event]) -> bytes:

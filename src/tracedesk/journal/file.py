@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from tracedesk.journal.model import JournalError
-from tracedesk.journal.sqlite import BusyError, Connection, connect
+from tracedesk.journal.sqlite import BusyError, Connection, NotADBError, connect
 
 APPLICATION_ID: Final = 0x54444A31
 """'TDJ1' in the file's header: tells a journal from any other SQLite file."""
@@ -24,7 +30,8 @@ CREATE TABLE stream(
   name TEXT NOT NULL UNIQUE,
   kind TEXT NOT NULL,
   created_ns INTEGER NOT NULL,
-  meta BLOB NOT NULL
+  meta BLOB NOT NULL,
+  hash BLOB NOT NULL CHECK(length(hash) = 32)
 ) STRICT;
 CREATE TABLE event(
   id INTEGER PRIMARY KEY,
@@ -53,44 +60,59 @@ CREATE TABLE tombstone(
 """
 
 
-def _immutable(table: str, stream: str) -> str:
-    """Rows are never changed, and go only with a whole stream that has its tombstone."""
-    pruned = f"EXISTS(SELECT 1 FROM tombstone WHERE stream = {stream})" if stream else "0"
+def _immutable(table: str, taken: str, pruned: str = "0") -> str:
+    """Rows are never changed, and go only with a whole stream that has its tombstone.
+
+    Inserting needs a guard too: SQLite removes the old row of a REPLACE without asking the other two.
+    """
+    refused = "BEGIN SELECT RAISE(ABORT, 'journal rows are immutable, and a sealed stream is complete'); END;"
     return f"""
 CREATE TRIGGER {table}_is_never_changed BEFORE UPDATE ON {table}
-BEGIN SELECT RAISE(ABORT, 'journal rows are immutable'); END;
-CREATE TRIGGER {table}_is_never_removed BEFORE DELETE ON {table} WHEN NOT {pruned}
-BEGIN SELECT RAISE(ABORT, 'journal rows are immutable'); END;
+{refused}
+CREATE TRIGGER {table}_is_never_removed BEFORE DELETE ON {table} WHEN NOT ({pruned})
+{refused}
+CREATE TRIGGER {table}_is_never_replaced BEFORE INSERT ON {table} WHEN {taken}
+{refused}
 """
+
+
+def _exists(table: str, condition: str) -> str:
+    return f"EXISTS(SELECT 1 FROM {table} WHERE {condition})"
+
+
+def _of_a_stream(table: str) -> str:
+    # IN and not EXISTS: SQLite looks the key up directly, which halves what the guard costs an append.
+    taken = f"NEW.id >> {SEQ_BITS} IN (SELECT stream FROM seal) OR NEW.id IN (SELECT id FROM {table})"
+    return _immutable(table, taken, f"OLD.id >> {SEQ_BITS} IN (SELECT stream FROM tombstone)")
 
 
 _GUARDS: Final = "".join(
     (
-        _immutable("event", f"OLD.id >> {SEQ_BITS}"),
-        _immutable("batch", f"OLD.id >> {SEQ_BITS}"),
-        _immutable("stream", ""),
-        _immutable("seal", ""),
-        _immutable("tombstone", ""),
+        _of_a_stream("event"),
+        _of_a_stream("batch"),
+        _immutable("stream", _exists("stream", "id = NEW.id OR name = NEW.name")),
+        _immutable("seal", _exists("seal", "stream = NEW.stream")),
+        _immutable("tombstone", _exists("tombstone", "stream = NEW.stream")),
         f"""
-CREATE TRIGGER a_sealed_stream_takes_no_event BEFORE INSERT ON batch
-WHEN EXISTS(SELECT 1 FROM seal WHERE stream = NEW.id >> {SEQ_BITS})
-BEGIN SELECT RAISE(ABORT, 'the stream is sealed'); END;
 CREATE TRIGGER only_a_sealed_stream_is_pruned BEFORE INSERT ON tombstone
-WHEN NOT EXISTS(SELECT 1 FROM seal WHERE stream = NEW.stream)
+WHEN NOT {_exists("seal", "stream = NEW.stream")}
 BEGIN SELECT RAISE(ABORT, 'only a sealed stream can be pruned'); END;
 """,
     )
 )
 
 SCHEMA: Final = _TABLES + _GUARDS
+DEFINITIONS: Final = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 
 
-def guards() -> frozenset[str]:
-    """The names of the triggers that a journal must have."""
-    words = _GUARDS.split()
-    return frozenset(
-        words[i + 2] for i, word in enumerate(words) if word == "CREATE" and words[i + 1] == "TRIGGER"
-    )
+@cache
+def definitions() -> Mapping[str, str]:
+    """The tables and triggers that a journal must have, as SQLite writes them down."""
+    blank = connect(Path(":memory:"))
+    blank.execute(SCHEMA)
+    found = dict(blank.execute(DEFINITIONS))
+    blank.close()
+    return found
 
 
 def key(stream: int, seq: int) -> int:
@@ -98,21 +120,36 @@ def key(stream: int, seq: int) -> int:
     return stream << SEQ_BITS | seq
 
 
-def open_writer(path: Path) -> Connection:
+def open_writer(path: Path, *, vfs: str | None = None) -> Connection:
     """A connection whose commits are on the disk when they return; makes the file if it is not there."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    connection = connect(path)
-    try:
+    _create(path)
+    connection = connect(path, vfs=vfs)
+    with _closing_on_failure(connection):
         _configure(connection)
         connection.transaction_mode = "IMMEDIATE"
+        _refuse_foreign(connection)
+        path.chmod(0o600)
         _patiently(connection, "PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         _ensure_schema(connection)
-    except BaseException:
-        connection.close()
-        raise
-    path.chmod(0o600)
     return connection
+
+
+def _create(path: Path) -> None:
+    """An empty file for its owner only, before SQLite lends the file's mode to the WAL beside it.
+
+    It is closed before it gets its name: closing a file drops every lock this process has on it.
+    """
+    if path.exists():
+        return
+    handle, blank = tempfile.mkstemp(prefix=".", dir=path.parent)
+    os.close(handle)
+    try:
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(blank)
+    finally:
+        Path(blank).unlink()
 
 
 def open_reader(path: Path) -> Connection:
@@ -120,13 +157,24 @@ def open_reader(path: Path) -> Connection:
     if not path.exists():
         raise JournalError(f"there is no journal at {path}")
     connection = connect(path, read_only=True)
-    try:
+    with _closing_on_failure(connection):
         _configure(connection)
-        _check(connection)
+        if not _is_journal(connection):
+            raise NotADBError
+    return connection
+
+
+@contextmanager
+def _closing_on_failure(connection: Connection) -> Generator[None]:
+    try:
+        yield
+    except NotADBError:
+        name = connection.filename
+        connection.close()
+        raise JournalError(f"{name} is not a journal") from None
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
 def _configure(connection: Connection) -> None:
@@ -166,17 +214,23 @@ def _patiently(connection: Connection, statement: str) -> None:
 
 
 def _ensure_schema(connection: Connection) -> None:
-    if connection.pragma("application_id") == APPLICATION_ID:
+    if _is_journal(connection):
         return
     with connection:
-        if connection.pragma("application_id") == APPLICATION_ID:
+        if _is_journal(connection):
             return
-        if next(connection.execute("SELECT count(*) FROM sqlite_master"))[0]:
-            raise JournalError(f"{connection.filename} is another program's database")
         connection.execute(SCHEMA)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def _check(connection: Connection) -> None:
-    if connection.pragma("application_id") != APPLICATION_ID:
-        raise JournalError(f"{connection.filename} is not a journal")
+def _refuse_foreign(connection: Connection) -> None:
+    """Before anything is written: another program's file stays as it is."""
+    connection.execute("BEGIN DEFERRED")
+    used = next(connection.execute("SELECT count(*) FROM sqlite_master"))[0]
+    if used and not _is_journal(connection):
+        raise JournalError(f"{connection.filename} is another program's database")
+    connection.execute("COMMIT")
+
+
+def _is_journal(connection: Connection) -> bool:
+    return connection.pragma("application_id") == APPLICATION_ID

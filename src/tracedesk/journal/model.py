@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from tracedesk.primitives import json
 
 Status = Literal["ended", "crashed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """An event to append. `parent` is the seq of an earlier event of the same stream."""
 
     kind: str
@@ -19,8 +20,7 @@ class Entry:
     parent: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """An appended event: its seq is its identity and its order."""
 
     seq: int
@@ -55,7 +55,12 @@ class Stream:
     name: str
     kind: str
     created_ns: int
-    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    raw_meta: bytes = b"{}"
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What the stream was opened with."""
+        return json.loads(self.raw_meta)
 
 
 class JournalError(Exception):

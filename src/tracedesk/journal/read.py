@@ -48,7 +48,7 @@ class Reader:
         return found
 
     def head(self, name: str) -> Head:
-        """How far the stream reaches; a pruned one reaches as far as its seal says."""
+        """How far the stream reaches now."""
         stream = self.stream(name)
         self._refuse_pruned(stream)
         return head_of(self.connection, stream)

@@ -59,6 +59,7 @@ def _manifest(connection: Connection, stream: Stream, head: Head, extra: Mapping
     counts = dict(connection.execute(f"SELECT kind, count(*) {rows} GROUP BY kind", span(stream)))
     times = next(connection.execute(f"SELECT min(time_ns), max(time_ns) {rows}", span(stream)))
     return {
+        **extra,
         "stream": stream.name,
         "kind": stream.kind,
         "genesis": chain.genesis(stream).hex(),
@@ -67,5 +68,4 @@ def _manifest(connection: Connection, stream: Stream, head: Head, extra: Mapping
         "firstTimeNs": times[0],
         "lastTimeNs": times[1],
         "counts": counts,
-        **extra,
     }

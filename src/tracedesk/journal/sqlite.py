@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, cast
@@ -12,6 +13,7 @@ import apsw
 BusyError = apsw.BusyError
 ConstraintError = apsw.ConstraintError
 InterruptError = apsw.InterruptError
+NotADBError = apsw.NotADBError
 SQLiteError = apsw.Error
 
 
@@ -43,3 +45,19 @@ def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> C
     create = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     flags = apsw.SQLITE_OPEN_READONLY if read_only else create
     return cast("Connection", apsw.Connection(str(path), flags=flags, vfs=vfs))
+
+
+CHUNK = 64
+"""Rows per statement: each statement hands the interpreter lock over once, not once per row."""
+
+
+def insert(connection: Connection, into: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Insert rows of equal width, many to a statement."""
+    if not rows:
+        return
+    place = f"({','.join('?' * len(rows[0]))})"
+    whole = len(rows) - len(rows) % CHUNK
+    many = f"{into} VALUES {','.join([place] * CHUNK)}"
+    for start in range(0, whole, CHUNK):
+        connection.execute(many, tuple(chain.from_iterable(rows[start : start + CHUNK])))
+    connection.executemany(f"{into} VALUES {place}", rows[whole:])

@@ -6,7 +6,6 @@ from tracedesk.journal import chain
 from tracedesk.journal.file import MAX_SEQ, key
 from tracedesk.journal.model import Head, Stream
 from tracedesk.journal.sqlite import Connection
-from tracedesk.primitives import json
 
 _COLUMNS = "id, name, kind, created_ns, meta"
 
@@ -31,10 +30,15 @@ def head_of(connection: Connection, stream: Stream) -> Head:
     return Head(0, chain.genesis(stream))
 
 
+def genesis_of(connection: Connection, stream: Stream) -> bytes:
+    """The hash that was stored with the stream's row."""
+    return next(connection.execute("SELECT hash FROM stream WHERE id = ?", (stream.id,)))[0]
+
+
 def span(stream: Stream) -> tuple[int, int]:
     """The least and greatest row id that an event or batch of the stream can have."""
     return key(stream.id, 0), key(stream.id, MAX_SEQ)
 
 
 def _stream(row: tuple[int, str, str, int, bytes]) -> Stream:
-    return Stream(*row[:4], json.loads(row[4]))
+    return Stream(*row)

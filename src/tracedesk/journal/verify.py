@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import struct
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from tracedesk.journal import chain
-from tracedesk.journal.file import APPLICATION_ID, SEQ_BITS, guards, open_reader
+from tracedesk.journal.file import DEFINITIONS, SEQ_BITS, definitions, open_reader
 from tracedesk.journal.model import Event, JournalError, Stream
-from tracedesk.journal.sqlite import Connection, SQLiteError
-from tracedesk.journal.stream import every, span
+from tracedesk.journal.sqlite import BusyError, Connection, InterruptError, SQLiteError
+from tracedesk.journal.stream import every, genesis_of, span
 from tracedesk.primitives import json
 
-_LOW = (1 << SEQ_BITS) - 1
+_LOW: Final = (1 << SEQ_BITS) - 1
+_DAMAGE: Final = (
+    SQLiteError,
+    JournalError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    struct.error,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,40 +54,45 @@ class Report:
 
 
 def verify(path: Path, *, progress: Callable[[int], None] | None = None) -> Report:
-    """Check a whole journal file in one pass, in memory that does not grow with it."""
+    """Check a whole journal file as it is now, in memory that does not grow with it."""
     report = Report()
-    try:
-        connection = open_reader(path)
-    except (SQLiteError, JournalError) as problem:
-        report.faults.append(Fault("", None, f"the file cannot be opened: {problem}"))
-        return report
-    with connection:
-        try:
-            _check_file(connection, report)
-            for stream in every(connection):
-                _check_stream(connection, stream, report, progress)
-            _check_strays(connection, report)
-        except (SQLiteError, ValueError, TypeError) as problem:
-            report.faults.append(Fault("", None, f"the file is damaged: {problem}"))
-    connection.close()
+    with _noting(report), closing(open_reader(path)) as connection, connection:
+        _check_file(connection, path, report)
+        for stream in every(connection):
+            _check_stream(connection, stream, report, progress)
+        _check_strays(connection, report)
     return report
 
 
-def _check_file(connection: Connection, report: Report) -> None:
-    if connection.pragma("application_id") != APPLICATION_ID:
-        report.faults.append(Fault("", None, "the file is not a journal"))
-    present = {
-        name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-    }
-    missing = sorted(guards() - present)
-    if missing:
-        report.faults.append(Fault("", None, f"guards are missing: {', '.join(missing)}"))
+@contextmanager
+def _noting(report: Report) -> Generator[None]:
+    """What a damaged file makes the reading fail with is a fault; a busy or interrupted one is not."""
+    try:
+        yield
+    except (BusyError, InterruptError):
+        raise
+    except _DAMAGE as problem:
+        report.faults.append(Fault("", None, f"the file cannot be read: {problem}"))
+
+
+def _check_file(connection: Connection, path: Path, report: Report) -> None:
+    problems = [text for (text,) in connection.execute("PRAGMA integrity_check(1)") if text != "ok"]
+    found = dict(connection.execute(DEFINITIONS))
+    changed = sorted(name for name, sql in definitions().items() if found.get(name) != sql)
+    if changed:
+        problems.append(f"guards are missing or changed: {', '.join(changed)}")
+    if path.stat().st_size > connection.pragma("page_count") * connection.pragma("page_size"):
+        problems.append("the file is longer than the journal in it")
+    report.faults += [Fault("", None, problem) for problem in problems]
 
 
 def _check_stream(
     connection: Connection, stream: Stream, report: Report, progress: Callable[[int], None] | None
 ) -> None:
     report.streams += 1
+    if genesis_of(connection, stream) != chain.genesis(stream):
+        report.faults.append(Fault(stream.name, None, "the stream's row was changed"))
+        return
     tomb = list(connection.execute("SELECT pruned_ns, hash FROM tombstone WHERE stream = ?", (stream.id,)))
     if tomb:
         report.pruned += 1
@@ -90,13 +108,19 @@ def _chain_fault(
 ) -> Fault | None:
     """Walk events and batches side by side, recomputing each link."""
     head, last = chain.genesis(stream), 0
-    events = _events(connection, stream)
-    for first, end, stored in _batches(connection, stream):
-        if first != last + 1 or end < first:
+    events, batches = _events(connection, stream), _batches(connection, stream)
+    following = next(batches, None)
+    while following is not None:
+        first, end, stored = following
+        following = next(batches, None)
+        # The next batch bounds this one before its events are taken: a false end would take them all.
+        if first != last + 1 or end < first or (following is not None and following[0] != end + 1):
             return Fault(stream.name, last + 1, "a batch is missing or out of order")
-        batch = _take(events, end - first + 1)
-        if [e.seq for e in batch] != list(range(first, end + 1)):
+        batch = list(islice(events, end - first + 1))
+        if len(batch) != end - first + 1 or any(e.seq != seq for seq, e in enumerate(batch, first)):
             return Fault(stream.name, first, "an event is missing, or one is too many")
+        if any(e.parent is not None and not 0 < e.parent < e.seq for e in batch):
+            return Fault(stream.name, first, "an event's parent is not an earlier event")
         head = chain.link(head, first, end, batch)
         if head != stored:
             return Fault(stream.name, first, "the batch that begins here is not what was written")
@@ -113,11 +137,8 @@ def _chain_fault(
 def _seal_fault(connection: Connection, stream: Stream, head: bytes, last: int) -> Fault | None:
     query = "SELECT status, ended_ns, manifest, hash FROM seal WHERE stream = ?"
     for status, ended, manifest, stored in connection.execute(query, (stream.id,)):
-        facts = json.loads(manifest)
-        if facts.get("head") != head.hex() or facts.get("events") != last:
-            return Fault(stream.name, last, "the seal is of another chain")
         if chain.seal(head, status, ended, manifest) != stored:
-            return Fault(stream.name, last, "the seal was changed")
+            return Fault(stream.name, last, "the seal was changed, or is of another chain")
     return None
 
 
@@ -131,8 +152,11 @@ def _pruned_fault(connection: Connection, stream: Stream, pruned_ns: int, stored
             return Fault(stream.name, None, "the seal was changed")
         if chain.tombstone(sealed, pruned_ns) != stored:
             return Fault(stream.name, None, "the tombstone was changed")
-        if any(connection.execute("SELECT 1 FROM event WHERE id BETWEEN ? AND ? LIMIT 1", span(stream))):
-            return Fault(stream.name, None, "a pruned stream has events")
+        for table in ("event", "batch"):
+            if any(
+                connection.execute(f"SELECT 1 FROM {table} WHERE id BETWEEN ? AND ? LIMIT 1", span(stream))
+            ):
+                return Fault(stream.name, None, "a pruned stream has events")
         return None
     return Fault(stream.name, None, "a tombstone stands without its seal")
 
@@ -160,14 +184,3 @@ def _batches(connection: Connection, stream: Stream) -> Iterator[tuple[int, int,
     query = "SELECT id, last, hash FROM batch WHERE id BETWEEN ? AND ? ORDER BY id"
     for identifier, last, digest in connection.execute(query, span(stream)):
         yield identifier & _LOW, last, digest
-
-
-def _take(events: Iterable[Event], count: int) -> list[Event]:
-    taken: list[Event] = []
-    source = iter(events)
-    while len(taken) < count:
-        event = next(source, None)
-        if event is None:
-            break
-        taken.append(event)
-    return taken

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from decimal import Decimal
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 import orjson
 
@@ -15,6 +16,12 @@ Raw = orjson.Fragment
 
 _MAX_EXPONENT: Final = 6144
 """decimal128's range: without a bound, a ten-byte number would print as a gigabyte of digits."""
+
+_LONGEST_PLAIN: Final = 128
+"""Digits before or after the point that are still written out; beyond, E notation keeps them short."""
+
+_PLAIN: Final = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+"""Values that are not JSON are an error, not a guess."""
 
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -56,21 +63,37 @@ def loads(data: bytes | bytearray | memoryview | str) -> Any:
 def dumps(value: Any) -> bytes:
     """Encode `value` compactly, each `Decimal` as a number with its own digits."""
     try:
-        return orjson.dumps(value, default=_exact)
+        document = orjson.dumps(value, default=_exact, option=_PLAIN)
     except TypeError as error:
         if "64-bit" not in str(error):
             raise
-        return orjson.dumps(_split_large(value), default=_exact)
+        document = orjson.dumps(_split_large(value), default=_exact, option=_PLAIN)
+    if b"null" in document:
+        _refuse_nonfinite(value)
+    return document
 
 
 def _exact(value: Any) -> Any:
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise TypeError(f"{value} has no JSON form")
-        return Raw(format(value, "f").encode())
+        plain = -_LONGEST_PLAIN <= value.adjusted() <= _LONGEST_PLAIN
+        return Raw((format(value, "f") if plain else str(value)).encode())
     if isinstance(value, (tuple, frozenset, set)):
         return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+def _refuse_nonfinite(value: Any) -> None:
+    """The encoder writes NaN and infinities as null, which would be an answer nobody gave."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise TypeError(f"{value} has no JSON form")
+    if isinstance(value, dict):
+        for member in cast("dict[Any, Any]", value).values():
+            _refuse_nonfinite(member)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for item in cast("list[Any]", value):
+            _refuse_nonfinite(item)
 
 
 def _split_large(value: Any) -> Any:
@@ -81,7 +104,7 @@ def _split_large(value: Any) -> Any:
         return value if -(2**63) <= value < 2**63 else Raw(str(value).encode())
     if isinstance(value, dict):
         return {k: _split_large(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, set, frozenset)):
         return [_split_large(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
     return value
 

@@ -256,6 +256,7 @@ _RULES = (
         ("akia", "asia", "abia", "acca"),
         r"(?:AKIA|ASIA|ABIA|ACCA)(?<![A-Z0-9]....)[A-Z0-9]{16}" + _ENDS,
     ),
+    Rule("tracedesk", ("td_",), r"(?<![A-Za-z0-9_-])td_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
     Rule("github", ("github_pat_",), r"github_pat_[A-Za-z0-9_]{22,}+"),
     Rule("github", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{36,}+"),
     Rule(

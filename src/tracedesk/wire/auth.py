@@ -16,10 +16,10 @@ from typing import Any, Final, cast, get_args
 
 from tracedesk.contract import Scope
 
+OWNER: Final = "owner"
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 ALL: Final[frozenset[Scope]] = frozenset(SCOPES)
 READ: Final[frozenset[Scope]] = frozenset(("read",))
-NOTHING: Final[frozenset[Scope]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class Identity:
     scope: str
     principal: str | None = None
     granted: frozenset[Scope] = ALL
+    credential: str | None = None
+    """The digest of the token that was sent: a token re-issued under an old name is another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Tokens:
                 secret = self._owner.read_text(encoding="ascii").strip()
                 if self.verify(secret) is not None:
                     return secret
-            secret = self._add("owner", SCOPES, replacing=True)
+            secret = self._add(OWNER, SCOPES, replacing=True)
             _write_private(self._owner, secret + "\n")
             return secret
 

@@ -16,12 +16,9 @@ from tracedesk.contract import (
     Call,
     Channel,
     InputRequired,
-    Prompt,
-    Resource,
     Scope,
     Services,
     Tool,
-    as_tool,
 )
 from tracedesk.errors import NotPermitted, ToolError
 from tracedesk.primitives.ids import uuid7
@@ -45,6 +42,11 @@ class Origin:
     granted: frozenset[Scope] = EVERY_SCOPE
     attempt: str | None = None
 
+    @property
+    def is_stranger(self) -> bool:
+        """Whether nothing says who calls: over HTTP, without a token."""
+        return self.principal is None and self.granted != EVERY_SCOPE
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -52,6 +54,8 @@ class Load:
 
     total: int = 256
     per_scope: int = 64
+    strangers: int = 128
+    """Of all, how many may be of callers without a token over HTTP: the owner always finds room."""
 
 
 class Dispatch:
@@ -73,6 +77,7 @@ class Dispatch:
         self.limits = limits or Limits()
         self.load = load or Load()
         self.in_flight = 0
+        self._strangers = 0
         self._services = services
         self._recorder = recorder
         self._states = states
@@ -85,14 +90,11 @@ class Dispatch:
         """Run the tool of that name to its reply; raises `UnknownTool` or `NotPermitted`."""
         return await self.run(self.registry.tool(name), arguments, origin)
 
-    async def read(self, declared: Resource | Prompt, arguments: dict[str, Any], origin: Origin) -> Reply:
-        """Run a resource's or a prompt's function to its reply, under the same rules."""
-        return await self.run(as_tool(declared), arguments, origin)
-
     async def run(self, tool: Tool, arguments: Any, origin: Origin) -> Reply:
         """Run one tool to its reply."""
-        if tool.scope not in origin.granted:
-            raise NotPermitted(tool.scope, authenticated=origin.principal is not None)
+        scope = _scope_of(tool, arguments)
+        if scope not in origin.granted:
+            raise NotPermitted(scope, authenticated=origin.principal is not None)
         if self._recorder.is_full:
             await self._recorder.room()
         call = self._make_call(tool, origin)
@@ -102,7 +104,7 @@ class Dispatch:
         code: str | None = None
         result = b""
         try:
-            reply = await self._admitted(tool, arguments, call)
+            reply = await self._admitted(tool, arguments, call, origin.is_stranger)
             outcome, code, result = _outcome(reply), reply.code, reply.body
         except asyncio.CancelledError:
             call.cancelled = True
@@ -111,6 +113,7 @@ class Dispatch:
             self._recorder.close(record, outcome, code, result, (perf_counter_ns() - started) // 1000)
         if record.durable and not call.recorded:
             await self._recorder.settle(record)
+        reply.ref = record.ref
         return reply
 
     def _make_call(self, tool: Tool, origin: Origin) -> Call[Any]:
@@ -126,19 +129,29 @@ class Dispatch:
             budget=self.limits.max_tokens,
         )
 
-    async def _admitted(self, tool: Tool, arguments: Any, call: Call[Any]) -> Reply:
-        if self.in_flight >= self.load.total or self._by_scope[call.scope] >= self.load.per_scope:
-            limit = self.load.total if self.in_flight >= self.load.total else self.load.per_scope
+    async def _admitted(self, tool: Tool, arguments: Any, call: Call[Any], stranger: bool) -> Reply:
+        limit = self._limit_reached(call.scope, stranger)
+        if limit is not None:
             return encode_error(tool, tool.family.overloaded(tool.name, limit), arguments)
-        self.in_flight += 1
-        self._by_scope[call.scope] += 1
+        self._count(call.scope, stranger, 1)
         try:
             return await self._answer(tool, arguments, call)
         finally:
-            self.in_flight -= 1
-            self._by_scope[call.scope] -= 1
-            if not self._by_scope[call.scope]:
-                del self._by_scope[call.scope]
+            self._count(call.scope, stranger, -1)
+
+    def _limit_reached(self, scope: str, stranger: bool) -> int | None:
+        if self.in_flight >= self.load.total:
+            return self.load.total
+        if stranger and self._strangers >= self.load.strangers:
+            return self.load.strangers
+        return self.load.per_scope if self._by_scope[scope] >= self.load.per_scope else None
+
+    def _count(self, scope: str, stranger: bool, change: int) -> None:
+        self.in_flight += change
+        self._strangers += change if stranger else 0
+        self._by_scope[scope] += change
+        if not self._by_scope[scope]:
+            del self._by_scope[scope]
 
     async def _answer(self, tool: Tool, arguments: Any, call: Call[Any]) -> Reply:
         try:
@@ -159,12 +172,21 @@ class Dispatch:
             return encode_error(tool, tool.family.broken(call.id), arguments)
 
     async def _timed(self, tool: Tool, arguments: dict[str, Any], call: Call[Any]) -> Any:
+        value = await self._within(tool, arguments, call)
+        cut = call.window is not None and call.window.expired()
+        late = cut or asyncio.get_running_loop().time() > call.deadline
+        # What has changed state is answered as it is; a late reading is a failed one.
+        if late and tool.annotations.read_only:
+            raise tool.family.timed_out(tool.name, tool.deadline, sent=call.sent)
+        return value
+
+    async def _within(self, tool: Tool, arguments: dict[str, Any], call: Call[Any]) -> Any:
         running = tool.handler(arguments, call).__await__()
         try:
             waits_for = next(running)
         except StopIteration as finished:
-            return finished.value  # it never waited, so no deadline could have passed
-        window = asyncio.timeout_at(call.deadline)
+            return finished.value  # it never waited: there was nothing to cancel
+        window = call.window = asyncio.timeout_at(call.deadline)
         try:
             async with window:
                 return await _Rest(running, waits_for)
@@ -199,6 +221,13 @@ class _Rest:
                     waits_for = self._running.send(answer)
             except StopIteration as finished:
                 return finished.value
+
+
+def _scope_of(tool: Tool, arguments: Any) -> Scope:
+    """The scope a call needs: a reading tool given a parameter that writes needs more than reading."""
+    if tool.scope == "read" and tool.writes and isinstance(arguments, dict):
+        return "write" if any(name in arguments for name in tool.writes) else "read"
+    return tool.scope
 
 
 def _outcome(reply: Reply) -> Outcome:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import tracedesk
 from tracedesk.contract import Tool
@@ -13,7 +14,7 @@ from tracedesk.registry import Registry
 from tracedesk.wire.auth import Identity
 from tracedesk.wire.dispatch import Dispatch, Origin
 from tracedesk.wire.encode import Reply
-from tracedesk.wire.guard import challenge
+from tracedesk.wire.guard import Guard
 from tracedesk.wire.publish import portable
 from tracedesk.wire.request import Refused, Request, Response
 
@@ -36,8 +37,10 @@ class Silence:
 class Door:
     """Calls tools for clients that speak no MCP."""
 
-    def __init__(self, dispatch: Dispatch) -> None:
+    def __init__(self, dispatch: Dispatch, guard: Guard) -> None:
         self._dispatch = dispatch
+        self._guard = guard
+        self._running: set[asyncio.Task[Reply]] = set()
 
     async def call(self, request: Request, identity: Identity, name: str) -> Response:
         """Run the tool with the body as its arguments; an empty body is no arguments."""
@@ -48,27 +51,52 @@ class Door:
             raise Refused(400, f"The body is not JSON: {fault}") from None
         origin = Origin(identity.scope, Silence(), identity.principal, identity.granted)
         try:
-            return _response(await self._dispatch.call(name, arguments, origin))
+            return _response(await self._run(request, name, arguments, origin))
         except UnknownTool as unknown:
             return Response.of(unknown.envelope, 404)
         except NotPermitted as refused:
-            raise _denied(refused) from None
+            status, headers = self._guard.denial(refused)
+            raise Refused(status, refused.remedy, headers) from None
+
+    async def _run(self, request: Request, name: str, arguments: Any, origin: Origin) -> Reply:
+        """The call in a task of its own, cancelled when the client leaves or the desk closes."""
+        task = asyncio.get_running_loop().create_task(self._dispatch.call(name, arguments, origin))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        done, _ = await asyncio.wait({task}, timeout=_WATCH_AFTER)
+        if not done:
+            await self._watch(request, task)
+        try:
+            return task.result()
+        except asyncio.CancelledError:
+            raise Refused(503, "The call was cancelled: the client left or the desk is closing") from None
+
+    async def _watch(self, request: Request, task: asyncio.Task[Reply]) -> None:
+        left = asyncio.get_running_loop().create_task(request.left())
+        await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
+        left.cancel()
+        task.cancel()
+        await asyncio.wait({task})
+
+    def close(self) -> None:
+        """Cancel what runs."""
+        for task in self._running:
+            task.cancel()
 
 
-def _denied(refused: NotPermitted) -> Refused:
-    if refused.authenticated:
-        return Refused(403, refused.remedy, challenge("insufficient_scope", refused.scope))
-    return Refused(401, refused.remedy, challenge(scope=refused.scope))
+_WATCH_AFTER: Final = 0.05
 
 
 def _response(reply: Reply) -> Response:
+    headers = {"Tracedesk-Call": reply.ref} if reply.ref else {}
     if reply.kind == "error":
-        return Response(http_status(reply.code or ""), reply.body)
+        return Response(http_status(reply.code or ""), reply.body, headers=headers)
     if reply.kind == "text":
-        return Response(200, reply.body, "text/plain; charset=utf-8")
+        return Response(200, reply.body, "text/plain; charset=utf-8", headers)
     if reply.kind == "blocks":
-        return Response.of({"content": list(reply.blocks)})
-    return Response(200, reply.body)
+        structured = {"structuredContent": json.Raw(reply.body)} if reply.body else {}
+        return Response.of({"content": list(reply.blocks), **structured}, 200, headers)
+    return Response(200, reply.body, headers=headers)
 
 
 def openapi(registry: Registry, base: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from tracedesk.primitives.tokens import estimate
 
 Kind = Literal["json", "text", "binary", "blocks", "error", "input"]
 
+LARGEST_ERROR: Final = 32_768
 STRUCTURED_SINCE: Final = "2025-06-18"
 ANY_STRUCTURE_SINCE: Final = "2026-07-28"
 
@@ -25,7 +26,7 @@ class Limits:
     max_tokens: int = 8_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """One answered call: `body` is the JSON document, or the plain text, that the client receives."""
 
@@ -37,6 +38,8 @@ class Reply:
     """Questions the client must answer before the call can go on."""
     missing: Mapping[str, Any] | None = None
     """Capabilities the client would have had to declare."""
+    ref: str = ""
+    """The call's own reference."""
 
     @property
     def is_error(self) -> bool:
@@ -46,23 +49,46 @@ class Reply:
 def encode(tool: Tool, value: Any, limits: Limits) -> Reply:
     """The reply that carries `value`, or the family's error when it passes the hard cap."""
     if isinstance(value, Page):
-        value = fit(value, limits.max_tokens)
+        return _encode_page(tool, value, limits)
     if isinstance(value, Blocks):
-        body = json.dumps(value.structured) if value.structured is not None else b""
-        return Reply("blocks", body, blocks=value.blocks)
+        return _encode_blocks(tool, value, limits)
     if isinstance(value, bytes):
+        if not tool.binary:
+            raise TypeError(f"{tool.name} returned bytes, which no tool's result can carry")
         return _checked(tool, Reply("binary", value), value, limits)
     if isinstance(value, str):
         return _checked(tool, Reply("text", value.encode()), value, limits)
     return _checked(tool, Reply("json", json.dumps(value)), value, limits)
 
 
+def _encode_page(tool: Tool, page: Page, limits: Limits) -> Reply:
+    """The page cut to the budget; a single row past the hard cap is refused with the cursor that skips it."""
+    try:
+        body = fit(page, limits.max_tokens)
+        return _checked(tool, Reply("json", json.dumps(body)), body, limits)
+    except ToolError as refused:
+        refused.details = {**(refused.details or {}), "nextCursor": page.resume(1)}
+        refused.message += " The cursor in details continues after the row that is too large."
+        raise
+
+
+def _encode_blocks(tool: Tool, value: Blocks, limits: Limits) -> Reply:
+    body = json.dumps(value.structured) if value.structured is not None else b""
+    size = len(body) + sum(len(json.dumps(block)) for block in value.blocks)
+    if size > limits.max_bytes:
+        raise _too_large(tool, size, limits, "Narrow the request", {})
+    return Reply("blocks", body, blocks=value.blocks)
+
+
 def encode_error(tool: Tool, error: ToolError, arguments: Any) -> Reply:
     """The family's envelope, as the text that goes into `content` alone."""
     known = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None
-    envelope = tool.family.render(error, known)
+    body = json.dumps(tool.family.render(error, known))
+    if len(body) > LARGEST_ERROR:
+        short = ToolError(error.code, error.message[:500] + "…", {"omitted": "the details are too large"})
+        body = json.dumps(tool.family.render(short, known))
     missing = error.capabilities if isinstance(error, ClientCannot) else None
-    return Reply("error", json.dumps(envelope), code=error.code, missing=missing)
+    return Reply("error", body, code=error.code, missing=missing)
 
 
 def fit(page: Page, budget: int) -> dict[str, Any]:
@@ -92,14 +118,18 @@ def _continued(body: dict[str, Any], page: Page, kept: int, cut: bool) -> dict[s
 def _checked(tool: Tool, reply: Reply, value: Any, limits: Limits) -> Reply:
     if len(reply.body) <= limits.max_bytes:
         return reply
-    details: dict[str, Any] = {"bytes": len(reply.body), "maxBytes": limits.max_bytes}
+    details: dict[str, Any] = {}
     remedy = "Narrow the request"
     if tool.page_size and tool.rows and isinstance(value, dict):
         page = cast("dict[str, Any]", value)
         details[tool.page_size] = _page_that_fits(page, tool.rows, limits.max_bytes)
         remedy = f"Ask for {tool.page_size} {details[tool.page_size]} or less"
-    message = f"The answer has {len(reply.body)} bytes, more than {limits.max_bytes}. {remedy}."
-    raise ToolError(tool.family.too_large, message, details)
+    raise _too_large(tool, len(reply.body), limits, remedy, details)
+
+
+def _too_large(tool: Tool, size: int, limits: Limits, remedy: str, details: Mapping[str, Any]) -> ToolError:
+    message = f"The answer has {size} bytes, more than {limits.max_bytes}. {remedy}."
+    return ToolError(tool.family.too_large, message, {**details, "bytes": size, "maxBytes": limits.max_bytes})
 
 
 def _page_that_fits(value: dict[str, Any], rows: str, cap: int) -> int:

@@ -11,6 +11,7 @@ from tracedesk.contract import InputRequired
 from tracedesk.errors import ClientCannot, ToolError
 from tracedesk.primitives import json
 from tracedesk.wire.auth import Identity
+from tracedesk.wire.consent import Consent
 from tracedesk.wire.sdk import (
     LATEST_MODERN_VERSION,
     MODERN_PROTOCOL_VERSIONS,
@@ -55,6 +56,7 @@ class Exchange:
         *,
         transport: TransportContext,
         asker: Asker | None = None,
+        asks: Emit | None = None,
     ) -> None:
         self.request_id = request_id
         self.connection = connection
@@ -64,9 +66,10 @@ class Exchange:
         self.denied: Any = None
         self._emit = emit
         self._asker = asker
+        self._asks = asks or emit
         meta = (params or {}).get("_meta")
         self.meta: Mapping[str, Any] = meta if isinstance(meta, dict) else {}  # pyright: ignore[reportUnknownMemberType]
-        self.answers: dict[str, Any] = {}
+        self.consent = Consent()
         self._cancel: anyio.Event | None = None
 
     @property
@@ -100,7 +103,7 @@ class Exchange:
     ) -> dict[str, Any]:
         if self._asker is None:
             raise NoBackChannelError(method)
-        return await self._asker.request(method, params, self._emit)
+        return await self._asker.request(method, params, self._asks)
 
     async def notify(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
@@ -134,10 +137,11 @@ class Exchange:
             self._require(request)
         if not self.is_modern:
             return {key: await self._ask_now(request) for key, request in requests.items()}
-        missing = {k: r for k, r in requests.items() if not _answers(r, self.answers.get(k))}
+        found = {key: self.consent.answer(key, request) for key, request in requests.items()}
+        missing = {k: r for k, r in requests.items() if not _answers(r, found[k])}
         if missing:
             raise InputRequired(missing)
-        return {key: self.answers[key] for key in requests}
+        return found
 
     async def _ask_now(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         method: str = request["method"]

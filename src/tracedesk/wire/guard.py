@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from tracedesk.wire.auth import NOTHING, READ, SCOPES, Identity, Tokens
+from tracedesk.errors import NotPermitted
+from tracedesk.wire.auth import READ, SCOPES, Identity, Tokens
 from tracedesk.wire.request import Refused, Request
 
 LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
@@ -19,11 +20,13 @@ class Guard:
     """The desk's rules for strangers: which names it answers to, and what needs a token."""
 
     tokens: Tokens
+    base: str
     hosts: frozenset[str] = LOOPBACK
     anonymous_reads: bool = True
 
     def check(self, request: Request) -> None:
         """Refuse a request that came by another name or from another site."""
+        _refuse_repeated(request)
         host = request.headers.get("host", "")
         if hostname(f"//{host}") not in self.hosts:
             raise Refused(421, f"This desk does not answer to the host {host[:80]!r}")
@@ -34,30 +37,35 @@ class Guard:
             _check_content_type(request)
 
     def _own_origin(self, origin: str) -> bool:
-        return urlsplit(origin).scheme in ("http", "https") and hostname(origin) in self.hosts
+        return origin.startswith(("http://", "https://")) and hostname(origin) in self.hosts
 
     def identify(self, request: Request) -> Identity:
         """Who sends this request; a wrong token is refused, none at all may read."""
         header = request.headers.get("authorization")
         if header is None:
             if not self.anonymous_reads:
-                raise Refused(401, "This desk needs a bearer token", challenge())
-            return Identity("anonymous", None, READ if self.anonymous_reads else NOTHING)
+                raise Refused(401, "This desk needs a bearer token", self.challenge())
+            return Identity("anonymous", None, READ)
         kind, _, secret = header.partition(" ")
         token = self.tokens.verify(secret.strip()) if kind.lower() == "bearer" else None
         if token is None:
-            raise Refused(401, "The token is not known here", challenge("invalid_token"))
-        return Identity(f"principal:{token.name}", token.name, token.scopes)
+            raise Refused(401, "The token is not known here", self.challenge("invalid_token"))
+        return Identity(f"principal:{token.name}", token.name, token.scopes, token.digest)
 
+    def challenge(self, error: str | None = None, scope: str | None = None) -> dict[str, str]:
+        """The WWW-Authenticate header that tells a client what it lacks."""
+        parts = [f'resource_metadata="{self.base}{METADATA_PATH}/mcp"']
+        if error is not None:
+            parts.insert(0, f'error="{error}"')
+        if scope is not None:
+            parts.append(f'scope="{scope}"')
+        return {"WWW-Authenticate": "Bearer " + ", ".join(parts)}
 
-def challenge(error: str | None = None, scope: str | None = None) -> dict[str, str]:
-    """The WWW-Authenticate header that tells a client what it lacks."""
-    parts = [f'resource_metadata="{METADATA_PATH}"']
-    if error is not None:
-        parts.insert(0, f'error="{error}"')
-    if scope is not None:
-        parts.append(f'scope="{scope}"')
-    return {"WWW-Authenticate": "Bearer " + ", ".join(parts)}
+    def denial(self, refused: NotPermitted) -> tuple[int, dict[str, str]]:
+        """The status and headers of a scope that is lacking: 403 with a token, 401 without."""
+        if refused.authenticated:
+            return 403, self.challenge("insufficient_scope", refused.scope)
+        return 401, self.challenge(scope=refused.scope)
 
 
 def metadata(base: str) -> dict[str, object]:
@@ -79,6 +87,20 @@ def hostname(url: str) -> str | None:
         return parts.hostname
     except ValueError:
         return None
+
+
+_ONCE: Final = frozenset(
+    ("host", "origin", "authorization", "mcp-session-id", "connection-id", "x-connection-id", "content-type")
+)
+
+
+def _refuse_repeated(request: Request) -> None:
+    """Two readers of one request could take different copies of a header; so there is only one."""
+    if request.has_repeated_headers:
+        names = [name for name, _ in request.header_lines()]
+        repeated = sorted(name for name in _ONCE if names.count(name) > 1)
+        if repeated:
+            raise Refused(400, f"Send {', '.join(repeated)} once")
 
 
 def _check_content_type(request: Request) -> None:

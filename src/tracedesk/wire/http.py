@@ -8,15 +8,17 @@ import logging
 import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import uvicorn
 
+from tracedesk.primitives.ids import uuid7
 from tracedesk.wire import page
 from tracedesk.wire.auth import Identity
 from tracedesk.wire.door import Door, openapi
 from tracedesk.wire.guard import METADATA_PATH, Guard, metadata
+from tracedesk.wire.heads import BoundedProtocol
 from tracedesk.wire.kernel import Kernel
 from tracedesk.wire.request import Receive, Refused, Request, Response, Scope, Send
 from tracedesk.wire.sessions import SessionTable
@@ -25,6 +27,7 @@ from tracedesk.wire.streams import Streams
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS: Final = 3
+MAX_CONNECTIONS: Final = 1_000
 _SAFE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -47,12 +50,12 @@ class App:
         base: str,
         health: Callable[[], dict[str, Any]],
     ) -> None:
-        self.streams = Streams(kernel, sessions)
+        self.streams = Streams(kernel, sessions, guard)
         self.sessions = sessions
         self._guard = guard
         self._base = base
         self._kernel = kernel
-        self._door = Door(kernel.dispatch)
+        self._door = Door(kernel.dispatch, guard)
         self._health = health
         self._mcp: dict[tuple[str, str], Route] = {
             ("POST", "/mcp"): self.streams.post,
@@ -70,6 +73,7 @@ class App:
             "/health": lambda: Response.of(self.figures()),
             "/openapi.json": lambda: Response.of(openapi(kernel.registry, base)),
             METADATA_PATH: lambda: Response.of(metadata(base)),
+            f"{METADATA_PATH}/mcp": lambda: Response.of(metadata(base)),
         }
 
     def figures(self) -> dict[str, Any]:
@@ -86,6 +90,11 @@ class App:
         body = page.render(self._kernel.registry, self._base, self.figures())
         return Response(200, body, "text/html; charset=utf-8")
 
+    async def close(self) -> None:
+        """End every stream and every call."""
+        self._door.close()
+        await self.streams.close()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
@@ -96,6 +105,12 @@ class App:
             await refused.response.send(send)
         except ConnectionResetError:
             log.debug("a client left while sending")
+        except Exception:
+            correlation = uuid7()
+            log.exception("request %s failed", correlation)
+            message = f"{correlation}: the desk failed inside. Report this id; its log has the cause."
+            with contextlib.suppress(RuntimeError):  # an answer may have begun already
+                await Response.of({"error": {"message": message}}, 500).send(send)
 
     async def _route(self, request: Request, send: Send) -> None:
         self._guard.check(request)
@@ -107,16 +122,14 @@ class App:
             response = await self._door.call(request, identity, request.path.removeprefix("/tools/"))
             await response.send(send)
         else:
-            await self._page(request).send(send)
+            await self._page(request).send(send, head_only=request.method == "HEAD")
 
     def _page(self, request: Request) -> Response:
         build = self._pages.get(request.path)
         if build is not None and request.method in ("GET", "HEAD"):
-            if request.path not in (METADATA_PATH, "/health"):
+            if request.path != "/health" and not request.path.startswith(METADATA_PATH):
                 self._guard.identify(request)
-            found = build()
-            body = b"" if request.method == "HEAD" else found.body
-            return Response(found.status, body, found.content_type, {**found.headers, **_SAFE_HEADERS})
+            return replace(build(), headers=_SAFE_HEADERS)
         allowed = {method for method, path in self._mcp if path == request.path}
         allowed |= {"GET", "HEAD"} if build is not None else set()
         allowed |= {"POST"} if request.path.startswith("/tools/") else set()
@@ -164,7 +177,8 @@ async def serving(app: App, bind: Bind) -> AsyncGenerator[_Server]:
     """A running server; it has its port when the body runs, and is stopped when the body ends."""
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=BoundedProtocol,
+        limit_concurrency=MAX_CONNECTIONS,
         ws="none",
         lifespan="off",
         access_log=False,
@@ -188,7 +202,7 @@ async def serving(app: App, bind: Bind) -> AsyncGenerator[_Server]:
         yield server
     finally:
         sweeping.cancel()
-        await app.streams.close()
+        await app.close()
         server.should_exit = True
         await serve
 

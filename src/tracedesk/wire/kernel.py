@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import tracedesk
-from tracedesk.contract import Prompt
+from tracedesk.contract import Completer, Prompt, Resource, Tool, as_tool
 from tracedesk.errors import NotPermitted, UnknownTool
 from tracedesk.primitives import json
 from tracedesk.registry import Registry
+from tracedesk.wire.consent import Consent, Spent
 from tracedesk.wire.dispatch import Dispatch, Origin
 from tracedesk.wire.encode import Reply, tool_result
 from tracedesk.wire.exchange import Exchange
@@ -24,6 +25,7 @@ from tracedesk.wire.sdk import (
     InMemorySubscriptionBus,
     ListenHandler,
     MCPError,
+    NotificationOptions,
     PromptsListChanged,
     RequestStateBoundary,
     RequestStateSecurity,
@@ -38,6 +40,7 @@ from tracedesk.wire.sdk import (
 
 Context = ServerRequestContext[Any, Exchange]
 
+CALL_KEY: Final = "tracedesk/call"
 FORBIDDEN: Final = -32003
 _COMPLETIONS: Final = 100
 _COMPLETION_SECONDS: Final = 2.0
@@ -57,9 +60,12 @@ class Kernel:
         self.peers: set[Peer] = set()
         self.listen = ListenHandler(self.bus, max_subscriptions=128)
         self._tools = ToolList(self.registry)
+        self._spent = Spent()
         self._connections: dict[tuple[str, bytes], Connection] = {}
         self._own = {"tools/call": self._call_tool, "tools/list": self._list_tools}
         self.server = self._build()
+        changes = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+        self._options = self.server.create_initialization_options(changes)
         self._stamp = {
             types.SERVER_INFO_META_KEY: json.Raw(json.dumps(self.server.server_info_stamp)),
         }
@@ -94,7 +100,7 @@ class Kernel:
 
     def open_peer(self, standalone: Any, session_id: str | None = None) -> Peer:
         """A handshake-era client whose unasked-for messages go to `standalone`."""
-        peer = Peer(self.server, standalone, session_id)
+        peer = Peer(self.server, standalone, session_id, self._options)
         self.peers.add(peer)
         return peer
 
@@ -114,7 +120,9 @@ class Kernel:
         found = self._connections.get(key)
         if found is None:
             found = Connection.from_envelope(version, client_info, capabilities)
-            if len(key[1]) <= _LARGEST_KEPT and len(self._connections) < _KNOWN_CLIENTS:
+            if len(key[1]) <= _LARGEST_KEPT:
+                if len(self._connections) >= _KNOWN_CLIENTS:
+                    del self._connections[next(iter(self._connections))]
                 self._connections[key] = found
         return found
 
@@ -159,30 +167,45 @@ class Kernel:
             raise MCPError(
                 types.INVALID_PARAMS, "tools/call needs the tool's name as a string in params.name"
             )
-        _take_answers(exchange, params)
         try:
-            reply = await self.dispatch.call(
-                name, {} if arguments is None else arguments, origin_of(exchange)
-            )
+            tool = self.registry.tool(name)
         except UnknownTool as unknown:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name}", unknown.envelope) from None
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {unknown.name}", unknown.envelope) from None
+        reply = await self._run(tool, {} if arguments is None else arguments, exchange, params)
+        return self._stamped(self._tool_result(tool, reply, exchange), exchange, reply.ref)
+
+    async def _run(self, tool: Tool, arguments: Any, exchange: Exchange, params: Mapping[str, Any]) -> Reply:
+        """Dispatch a tool, or what is run like one, with the user's answers so far."""
+        if exchange.is_modern:
+            exchange.consent = self._consent(params)
+        try:
+            reply = await self.dispatch.run(tool, arguments, origin_of(exchange))
         except NotPermitted as refused:
             exchange.denied = refused
             raise MCPError(FORBIDDEN, refused.remedy, {"scope": refused.scope}) from None
-        return self._stamped(self._tool_result(name, reply, exchange), exchange)
+        if exchange.consent.answers and reply.requests is None and not tool.annotations.read_only:
+            self._spent.add(exchange.consent.nonce)
+        return reply
 
-    def _tool_result(self, name: str, reply: Reply, exchange: Exchange) -> dict[str, Any]:
+    def _consent(self, params: Mapping[str, Any]) -> Consent:
+        consent = Consent.resumed(params.get("requestState"), params.get("inputResponses"))
+        return Consent() if consent.nonce in self._spent else consent
+
+    def _tool_result(self, tool: Tool, reply: Reply, exchange: Exchange) -> dict[str, Any]:
         if reply.requests is not None:
             return _input_required(reply.requests, exchange)
         if reply.missing is not None and exchange.is_modern:
             data = {"requiredCapabilities": reply.missing}
             raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "The client lacks a capability", data)
-        return tool_result(reply, self.registry.tool(name), exchange.version)
+        return tool_result(reply, tool, exchange.version)
 
-    def _stamped(self, result: dict[str, Any], exchange: Exchange) -> dict[str, Any]:
+    def _stamped(self, result: dict[str, Any], exchange: Exchange, ref: str = "") -> dict[str, Any]:
+        meta: dict[str, Any] = {CALL_KEY: ref} if ref else {}
         if exchange.is_modern:
             result.setdefault("resultType", "complete")
-            result["_meta"] = self._stamp
+            meta |= self._stamp
+        if meta:
+            result["_meta"] = meta
         return result
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
@@ -224,11 +247,10 @@ class Kernel:
         found = self.registry.resource(params.uri)
         if found is None:
             raise _not_found(params.uri, exchange)
-        _take_answers(exchange, ctx.params or {})
-        reply = await self.dispatch.read(found.resource, found.arguments, origin_of(exchange))
+        reply = await self._run(as_tool(found.resource), found.arguments, exchange, ctx.params or {})
         if reply.requests is not None:
             return _input_required(reply.requests, exchange)
-        if reply.body == b"null":
+        if reply.kind == "json" and reply.body == b"null":
             raise _not_found(params.uri, exchange)
         _raise_refusal(reply)
         contents = _contents(params.uri, found.resource.mime_type, reply)
@@ -236,6 +258,9 @@ class Kernel:
 
     async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         exchange = _exchange(ctx)
+        if "read" not in exchange.identity.granted:
+            exchange.denied = NotPermitted("read", authenticated=exchange.identity.principal is not None)
+            raise MCPError(FORBIDDEN, exchange.denied.remedy, {"scope": "read"})
         found = self.registry.resource(params.uri)
         if found is None:
             raise _not_found(params.uri, exchange)
@@ -270,8 +295,7 @@ class Kernel:
         arguments = dict(params.arguments or {})
         _check_arguments(declared, arguments)
         exchange = _exchange(ctx)
-        _take_answers(exchange, ctx.params or {})
-        reply = await self.dispatch.read(declared, arguments, origin_of(exchange))
+        reply = await self._run(as_tool(declared), arguments, exchange, ctx.params or {})
         if reply.requests is not None:
             return _input_required(reply.requests, exchange)
         _raise_refusal(reply)
@@ -281,26 +305,33 @@ class Kernel:
         )
 
     async def _complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        declared, completer = self._completer(params)
         others = dict(params.context.arguments or {}) if params.context else {}
-        completer = self._completer(params)
-        async with asyncio.timeout(_COMPLETION_SECONDS):
-            values = list(await completer(params.argument.value, others)) if completer else []
+
+        async def complete(arguments: Any, call: Any) -> list[str]:
+            return list(await completer(params.argument.value, others)) if completer else []
+
+        name = f"complete {declared.name}"
+        tool = replace(as_tool(declared), name=name, handler=complete, deadline=_COMPLETION_SECONDS)
+        reply = await self._run(tool, {"value": params.argument.value}, _exchange(ctx), {})
+        _raise_refusal(reply)
+        values: list[str] = json.loads(reply.body)
         shown = values[:_COMPLETIONS]
         return types.CompleteResult(
             completion=types.Completion(values=shown, total=len(values), has_more=len(values) > len(shown))
         )
 
-    def _completer(self, params: types.CompleteRequestParams) -> Any:
+    def _completer(self, params: types.CompleteRequestParams) -> tuple[Resource | Prompt, Completer | None]:
         name = params.argument.name
         if isinstance(params.ref, types.PromptReference):
-            declared = self.registry.prompts.get(params.ref.name)
-            if declared is None:
+            prompt = self.registry.prompts.get(params.ref.name)
+            if prompt is None:
                 raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.ref.name}. Call prompts/list.")
-            return next((a.complete for a in declared.arguments if a.name == name), None)
+            return prompt, next((a.complete for a in prompt.arguments if a.name == name), None)
         template = self.registry.resources.get(params.ref.uri)
         if template is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown template: {params.ref.uri}.")
-        return template.complete.get(name)
+        return template, template.complete.get(name)
 
 
 async def _answered_before(ctx: Context, params: Any) -> Any:
@@ -336,23 +367,11 @@ def origin_of(exchange: Exchange) -> Origin:
     return Origin(who.scope, exchange, who.principal, who.granted, exchange.attempt)
 
 
-def _take_answers(exchange: Exchange, params: Mapping[str, Any]) -> None:
-    """Earlier answers come back sealed in the state, new ones beside it."""
-    if not exchange.is_modern:
-        return
-    state, fresh = params.get("requestState"), params.get("inputResponses")
-    if isinstance(state, str):
-        exchange.answers.update(json.loads(state))
-    if isinstance(fresh, dict):
-        exchange.answers.update(fresh)  # pyright: ignore[reportUnknownArgumentType]
-
-
 def _input_required(requests: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
-    known: dict[str, Any] = {k: v for k, v in exchange.answers.items() if isinstance(v, dict)}
     return {
         "resultType": "input_required",
         "inputRequests": {key: dict(value) for key, value in requests.items()},
-        "requestState": json.dumps(known).decode(),
+        "requestState": exchange.consent.state(requests),
     }
 
 

@@ -27,14 +27,15 @@ class Outlet:
             if self._room is None:
                 self._room = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._room)
-        await self.offer(data)
+        if not self.closed:
+            self._put(data)
 
     async def offer(self, data: bytes) -> None:
-        """Queue `data` without waiting; where nobody reads, the oldest message makes room."""
-        if self.closed:
-            return
-        if len(self._waiting) >= _MOST:
-            self._waiting.popleft()
+        """Queue a notification if there is room; what a reader far behind misses is never an answer."""
+        if not self.closed and len(self._waiting) < _MOST:
+            self._put(data)
+
+    def _put(self, data: bytes) -> None:
         self._waiting.append(data)
         self.wake()
 

@@ -8,32 +8,52 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from tracedesk.wire.exchange import Emit, Exchange, RequestId, notification, request
-from tracedesk.wire.sdk import CallOptions, Connection, MCPError, ServerRunner, aclose_shielded
+from tracedesk.wire.sdk import (
+    CallOptions,
+    Connection,
+    InitializationOptions,
+    MCPError,
+    ServerRunner,
+    aclose_shielded,
+)
 
 _CLOSED = -32000
+_INVALID_REQUEST = -32600
+_BEFORE_HANDSHAKE = frozenset(("initialize", "ping"))
 _MALFORMED = -32600
 
 
 class Peer:
     """One client that shook hands; stdio has one, each HTTP session is one."""
 
-    def __init__(self, server: Any, standalone: Emit, session_id: str | None = None) -> None:
+    def __init__(
+        self,
+        server: Any,
+        standalone: Emit,
+        session_id: str | None = None,
+        options: InitializationOptions | None = None,
+    ) -> None:
         self.connection = Connection.for_loop(self, session_id=session_id)
         self.subscriptions: set[str] = set()
         self.in_flight: dict[RequestId, asyncio.Task[Any]] = {}
-        self._runner = ServerRunner(server, self.connection, None)
+        self._runner = ServerRunner(server, self.connection, None, init_options=options)
         self._standalone = standalone
         self._ids = itertools.count(1)
         self._pending: dict[RequestId, asyncio.Future[dict[str, Any]]] = {}
 
     @property
     def ready(self) -> bool:
-        return self.connection.initialize_accepted
+        """Whether the client has shaken hands."""
+        return self.connection.client_params is not None
 
     async def answer(
         self, exchange: Exchange, method: str, params: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """Run one request and return its result."""
+        """Run one request and return its result; `initialize` comes first, and once."""
+        if method == "initialize" and self.ready:
+            raise MCPError(_INVALID_REQUEST, "This connection is initialized already; open another")
+        if not self.ready and method not in _BEFORE_HANDSHAKE:
+            raise MCPError(_INVALID_REQUEST, f"Send initialize before {method}")
         return await self._runner.on_request(exchange, method, params)
 
     def track(self, request_id: RequestId, task: asyncio.Task[Any]) -> None:
@@ -50,6 +70,8 @@ class Peer:
         """Take one notification."""
         if method == "notifications/cancelled":
             self.cancel((params or {}).get("requestId"))
+        if not self.ready:
+            return
         await self._runner.on_notify(exchange, method, params)
 
     def cancel(self, request_id: Any) -> None:
@@ -92,13 +114,17 @@ class Peer:
     ) -> None:
         await self._standalone(notification(method, params))
 
+    def abandon(self) -> None:
+        """Fail the questions that wait for the client: it can answer no more."""
+        for waiter in self._pending.values():
+            if not waiter.done():
+                waiter.set_exception(MCPError(_CLOSED, "Connection closed"))
+
     async def close(self) -> None:
         """Cancel what runs, fail what waits, and unwind the connection."""
         for task in tuple(self.in_flight.values()):
             task.cancel()
-        for waiter in self._pending.values():
-            if not waiter.done():
-                waiter.set_exception(MCPError(_CLOSED, "Connection closed"))
+        self.abandon()
         await aclose_shielded(self.connection)
 
 

@@ -41,9 +41,13 @@ class Request:
     def headers(self) -> dict[str, str]:
         return {name.decode("latin-1"): _value(value) for name, value in self._scope["headers"]}
 
+    @property
+    def has_repeated_headers(self) -> bool:
+        return len(self.headers) != len(self._scope["headers"])
+
     def header_lines(self) -> list[tuple[str, str]]:
         """Every header line, duplicates included."""
-        if len(self.headers) == len(self._scope["headers"]):
+        if not self.has_repeated_headers:
             return list(self.headers.items())
         return [(name.decode("latin-1"), _value(value)) for name, value in self._scope["headers"]]
 
@@ -113,13 +117,15 @@ class Response:
     def of(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
         return cls(status, json.dumps(value), headers=headers or {})
 
-    async def send(self, send: Send) -> None:
-        lines = [(b"content-length", str(len(self.body)).encode())]
+    async def send(self, send: Send, *, head_only: bool = False) -> None:
+        lines: list[tuple[bytes, bytes]] = []
+        if self.status != 204:
+            lines.append((b"content-length", str(len(self.body)).encode()))
         if self.body:
             lines.append((b"content-type", self.content_type.encode()))
         lines += [(k.lower().encode("latin-1"), v.encode("latin-1")) for k, v in self.headers.items()]
         await send({"type": "http.response.start", "status": self.status, "headers": lines})
-        await send({"type": "http.response.body", "body": self.body})
+        await send({"type": "http.response.body", "body": b"" if head_only else self.body})
 
 
 _EVENT_STREAM: Final = [

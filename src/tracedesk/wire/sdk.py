@@ -8,7 +8,8 @@ from __future__ import annotations
 import mcp_types as types
 from mcp.server.connection import Connection, allowed_log_levels
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.lowlevel.server import Server
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.runner import ServerRunner, aclose_shielded, modern_error_data
 from mcp.server.subscriptions import (
@@ -44,9 +45,11 @@ __all__ = [
     "HandlerResult",
     "InMemorySubscriptionBus",
     "InboundLadderRejection",
+    "InitializationOptions",
     "ListenHandler",
     "MCPError",
     "NoBackChannelError",
+    "NotificationOptions",
     "PromptsListChanged",
     "RequestStateBoundary",
     "RequestStateSecurity",

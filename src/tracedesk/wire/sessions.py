@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tracedesk.primitives.ids import bare, uuid4
@@ -35,6 +35,8 @@ class Session:
     deadline: float = math.inf
     active: int = 0
     streaming: bool = False
+    deprecated: bool = False
+    """Whether its answers travel on the stream that opened it."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -74,20 +76,20 @@ class SessionTable:
         outlet = Outlet()
         peer = self._kernel.open_peer(outlet.offer, identifier)
         now = self._clock.now_ns()
-        who = Identity(f"session:{identifier}", identity.principal, identity.granted)
+        who = replace(identity, scope=f"session:{identifier}")
         session = Session(identifier, peer, outlet, who, now, now, remote, agent)
         self._sessions[session.key] = session
         self._rest(session)
         return session
 
-    def find(self, identifier: str, principal: str | None) -> Session | None:
+    def find(self, identifier: str, identity: Identity) -> Session | None:
         """The live session of that id, if the same credential opened it."""
         self.sweep()
         try:
             session = self._sessions.get(bare(identifier))
         except ValueError:
             return None
-        if session is None or session.identity.principal != principal:
+        if session is None or session.identity.credential != identity.credential:
             return None
         return session
 

@@ -153,8 +153,12 @@ class _FileWriter:
         self._descriptor = descriptor
 
     def write(self, data: bytes) -> None:
-        while data:
-            data = data[os.write(self._descriptor, data) :]
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+        except OSError as problem:
+            log.error("the output cannot be written, so the client is gone: %s", problem)
+            self._descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
     async def room(self) -> None: ...
 
@@ -194,6 +198,7 @@ class Stdio:
         stopping = loop.create_task(stop.wait())
         await asyncio.wait({lines.ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
         inbound.close()
+        self._peer.abandon()
         await self._drain(stopping)
         stopping.cancel()
         await self._kernel.close_peer(self._peer)
@@ -231,7 +236,7 @@ class Stdio:
         if message.kind == "notification":
             self._spawn(self._hear(message))
             return
-        if self._modern is None:
+        if self._modern is None and message.method != "ping":
             self._modern = message.claims_modern and message.method != "initialize"
         assert message.id is not None
         self._peer.track(message.id, self._spawn(self._answer(message)))

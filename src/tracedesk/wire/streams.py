@@ -11,7 +11,7 @@ from tracedesk.errors import NotPermitted
 from tracedesk.wire import exchange as rpc
 from tracedesk.wire.auth import Identity
 from tracedesk.wire.exchange import Exchange
-from tracedesk.wire.guard import challenge
+from tracedesk.wire.guard import Guard
 from tracedesk.wire.inbound import INVALID_REQUEST, Inbound, Malformed, read
 from tracedesk.wire.kernel import Kernel
 from tracedesk.wire.outlet import Outlet
@@ -73,10 +73,11 @@ class Answered:
 class Streams:
     """The MCP routes of the HTTP app."""
 
-    def __init__(self, kernel: Kernel, sessions: SessionTable) -> None:
+    def __init__(self, kernel: Kernel, sessions: SessionTable, guard: Guard) -> None:
         self.kernel = kernel
         self.sessions = sessions
         self.open_streams = 0
+        self._guard = guard
         self._running: set[asyncio.Task[Any]] = set()
 
     # --- /mcp
@@ -125,6 +126,8 @@ class Streams:
         """A message of a session: answered here, or on the deprecated stream that named this address."""
         named = request.query("session_id")
         session = self._session(request, identity, named)
+        if named is not None and not session.deprecated:
+            raise Refused(409, "This address belongs to the deprecated stream; name the session in a header")
         with self.sessions.busy(session):
             message = _parse(await request.body())
             if named is not None:
@@ -140,6 +143,7 @@ class Streams:
     async def open_stream(self, request: Request, identity: Identity, send: Send) -> None:
         """The deprecated transport: a stream that first says where to post."""
         session = self._admit(request, identity)
+        session.deprecated = session.streaming = True
         with self.sessions.busy(session):
             await start_events(send, _session_names(session))
             place = f"/mcp/message?session_id={session.id}".encode()
@@ -217,7 +221,7 @@ class Streams:
             raise Refused(
                 400, "Send the session's id in Mcp-Session-Id or Connection-ID, or initialize first"
             )
-        session = self.sessions.find(identifier, identity.principal)
+        session = self.sessions.find(identifier, identity)
         if session is None:
             raise Refused(404, "No such session: it expired, ended or never was. Initialize again")
         return session
@@ -255,10 +259,9 @@ class Streams:
         task = self._start_peer(message, session, session.outlet)
 
         async def forward() -> None:
-            with self.sessions.busy(session):
-                answered = await _settled(task)
-                if answered is not None:
-                    await session.outlet.emit(answered.body)
+            answered = await _settled(task)
+            if answered is not None:
+                await session.outlet.emit(answered.body)
 
         self._keep(asyncio.get_running_loop().create_task(forward()))
 
@@ -273,6 +276,7 @@ class Streams:
             session.identity,
             transport=_DUPLEX,
             asker=session.peer if session.streaming or not shared else None,
+            asks=outlet.emit,
         )
 
     def _start_peer(self, message: Inbound, session: Session, outlet: Outlet) -> asyncio.Task[Answered]:
@@ -291,7 +295,7 @@ class Streams:
     # --- running and delivering
 
     def _start(self, exchange: Exchange, work: Work, outlet: Outlet) -> asyncio.Task[Answered]:
-        task = asyncio.get_running_loop().create_task(_answer(exchange, work, outlet))
+        task = asyncio.get_running_loop().create_task(_answer(exchange, work, outlet, self._guard))
         task.add_done_callback(outlet.wake)
         return self._keep(task)
 
@@ -390,7 +394,7 @@ class Streams:
             task.cancel()
 
 
-async def _answer(exchange: Exchange, work: Work, outlet: Outlet) -> Answered:
+async def _answer(exchange: Exchange, work: Work, outlet: Outlet, guard: Guard) -> Answered:
     """Run a request to the message that answers it; failures become its error."""
     assert exchange.request_id is not None
     try:
@@ -401,15 +405,9 @@ async def _answer(exchange: Exchange, work: Work, outlet: Outlet) -> Answered:
         data = modern_error_data(failure)
         body = rpc.error(exchange.request_id, data.code, data.message, data.data)
         if isinstance(exchange.denied, NotPermitted):
-            return Answered(body, *_denial(exchange.denied))
+            return Answered(body, *guard.denial(exchange.denied))
         status = ERROR_CODE_HTTP_STATUS.get(data.code, 200) if exchange.is_modern else 200
         return Answered(body, status)
-
-
-def _denial(refused: NotPermitted) -> tuple[int, dict[str, str]]:
-    if refused.authenticated:
-        return 403, challenge("insufficient_scope", refused.scope)
-    return 401, challenge(scope=refused.scope)
 
 
 async def _settled(task: asyncio.Task[Answered]) -> Answered | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
@@ -45,12 +46,13 @@ class Validator:
         return {**defaults, **arguments}
 
     def _refusal(self, arguments: Any) -> ToolError:
-        found = [_violation(error, self._tool) for error in self._schema.iter_errors(arguments)]
+        errors = islice(self._schema.iter_errors(arguments), _SHOWN)
+        found = [_violation(error, self._tool) for error in errors]
         first = found[0]
-        message = " ".join(v["message"] for v in found[:_SHOWN])
+        message = " ".join(v["message"] for v in found)
         details = {"path": first["path"], "rule": first["rule"]}
         if len(found) > 1:
-            details["violations"] = found[:_SHOWN]
+            details["violations"] = found
         return ToolError(self._code(first), message, details)
 
     def _code(self, violation: Mapping[str, Any]) -> str:

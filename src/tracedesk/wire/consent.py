@@ -1,0 +1,69 @@
+"""What a user was asked and answered, bound together while it travels through a stateless client."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from tracedesk.primitives import json
+
+_REMEMBERED: Final = 10_000
+
+
+@dataclass(slots=True)
+class Consent:
+    """The questions of one call and the answers to exactly those.
+
+    It is sealed into the protocol's request state. An answer counts only if its question was asked, in the
+    same words, in a state this desk sealed; so consent to one price is not consent to another.
+    """
+
+    nonce: str = ""
+    asked: dict[str, str] = field(default_factory=dict[str, str])
+    answers: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def resumed(cls, state: Any, responses: Any) -> Consent:
+        """The consent in an unsealed state, with the client's new answers to what it asked."""
+        if not isinstance(state, str):
+            return cls()
+        told = cast("dict[str, Any]", json.loads(state))
+        consent = cls(told["nonce"], told["asked"], told["answers"])
+        if isinstance(responses, dict):
+            fresh = cast("dict[str, Any]", responses)
+            consent.answers.update({k: v for k, v in fresh.items() if k in consent.asked})
+        return consent
+
+    def answer(self, key: str, request: Mapping[str, Any]) -> Any:
+        """The answer to this very question, or None."""
+        return self.answers.get(key) if self.asked.get(key) == digest(request) else None
+
+    def state(self, requests: Mapping[str, Mapping[str, Any]]) -> str:
+        """What the client carries until it has answered `requests` too."""
+        asked = {**self.asked, **{key: digest(request) for key, request in requests.items()}}
+        answers = {key: value for key, value in self.answers.items() if key not in requests}
+        nonce = self.nonce or secrets.token_hex(8)
+        return json.dumps({"nonce": nonce, "asked": asked, "answers": answers}).decode()
+
+
+def digest(request: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(request)).hexdigest()[:32]
+
+
+class Spent:
+    """The consents that a state-changing call has used: none is used twice."""
+
+    def __init__(self) -> None:
+        self._nonces: OrderedDict[str, None] = OrderedDict()
+
+    def __contains__(self, nonce: str) -> bool:
+        return nonce in self._nonces
+
+    def add(self, nonce: str) -> None:
+        self._nonces[nonce] = None
+        if len(self._nonces) > _REMEMBERED:
+            self._nonces.popitem(last=False)
