@@ -180,6 +180,16 @@ def test_a_large_result_is_a_payload_of_its_own_and_a_small_one_stays_in_the_rec
         assert inline.body["result"]["text"] == small.decode()
 
 
+def test_a_result_that_is_not_text_is_a_payload_whatever_its_size(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    call = desk.record({}, b"\x89PNG\xff")
+    desk.log.stop()
+    with Reader(desk.log.path) as reader:
+        source = find(reader, call)
+        assert source is not None
+        assert desk.payloads.get(source.edges[0].ref.removeprefix("tracedesk://payloads/")) == b"\x89PNG\xff"
+
+
 def test_a_result_that_cites_its_sources_has_edges_to_them(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     call = desk.record({}, b'{"quotes":[],"source_refs":["q1","tracedesk://probe/chain/3"]}')

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import gmtime, strftime
 from typing import Any, Final, cast
 
-from tracedesk.calls.record import INLINE, PREFIX, CallRecord, Outcome, source
+from tracedesk.calls.record import PREFIX, CallRecord, Outcome, is_inline, source
 from tracedesk.contract import Call, Source, Tool
 from tracedesk.journal import Entry, Journal, JournalError, Reader
 from tracedesk.journal.sqlite import Connection, SQLiteError, insert
@@ -166,7 +166,7 @@ class CallLog:
 
     def _commit(self, journal: Journal, records: list[CallRecord]) -> None:
         for record in records:
-            if len(record.result) > INLINE:
+            if not is_inline(record.result):
                 self._payloads.put(record.result)
         name = month(self._clock.now_ns())
         stream = journal.open(name, "calls")

@@ -87,8 +87,19 @@ def _arguments(arguments: Any, secrets: Secrets) -> bytes:
     return document if is_plain(document.decode(), secrets) else json.dumps(redact(arguments, secrets))
 
 
+def is_inline(result: bytes) -> bool:
+    """Whether a result is kept in the record itself: it is short, and it is text."""
+    if len(result) > INLINE:
+        return False
+    try:
+        result.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _result(result: bytes) -> bytes:
-    if len(result) <= INLINE:
+    if is_inline(result):
         return b'{"bytes":%d,"text":%s}' % (len(result), json.quote(result))
     return b'{"bytes":%d,"sha256":"%s"}' % (len(result), hashlib.sha256(result).hexdigest().encode())
 

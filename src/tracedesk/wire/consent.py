@@ -22,25 +22,29 @@ class Consent:
     same words, in a state this desk sealed; so consent to one price is not consent to another.
     """
 
+    trusting: bool = False
+    """For what only reads: an answer sent along unasked is taken, for it can do no harm."""
     nonce: str = ""
     asked: dict[str, str] = field(default_factory=dict[str, str])
     answers: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
-    def resumed(cls, state: Any, responses: Any) -> Consent:
+    def resumed(cls, state: Any, responses: Any, *, trusting: bool) -> Consent:
         """The consent in an unsealed state, with the client's new answers to what it asked."""
-        if not isinstance(state, str):
-            return cls()
-        told = cast("dict[str, Any]", json.loads(state))
-        consent = cls(told["nonce"], told["asked"], told["answers"])
+        consent = cls(trusting)
+        if isinstance(state, str):
+            told = cast("dict[str, Any]", json.loads(state))
+            consent = cls(trusting, told["nonce"], told["asked"], told["answers"])
         if isinstance(responses, dict):
             fresh = cast("dict[str, Any]", responses)
-            consent.answers.update({k: v for k, v in fresh.items() if k in consent.asked})
+            consent.answers.update({k: v for k, v in fresh.items() if trusting or k in consent.asked})
         return consent
 
     def answer(self, key: str, request: Mapping[str, Any]) -> Any:
         """The answer to this very question, or None."""
-        return self.answers.get(key) if self.asked.get(key) == digest(request) else None
+        asked = self.asked.get(key)
+        fits = asked == digest(request) or (self.trusting and asked is None)
+        return self.answers.get(key) if fits else None
 
     def state(self, requests: Mapping[str, Mapping[str, Any]]) -> str:
         """What the client carries until it has answered `requests` too."""

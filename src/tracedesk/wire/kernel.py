@@ -177,7 +177,7 @@ class Kernel:
     async def _run(self, tool: Tool, arguments: Any, exchange: Exchange, params: Mapping[str, Any]) -> Reply:
         """Dispatch a tool, or what is run like one, with the user's answers so far."""
         if exchange.is_modern:
-            exchange.consent = self._consent(params)
+            exchange.consent = self._consent(tool, params)
         try:
             reply = await self.dispatch.run(tool, arguments, origin_of(exchange))
         except NotPermitted as refused:
@@ -187,8 +187,9 @@ class Kernel:
             self._spent.add(exchange.consent.nonce)
         return reply
 
-    def _consent(self, params: Mapping[str, Any]) -> Consent:
-        consent = Consent.resumed(params.get("requestState"), params.get("inputResponses"))
+    def _consent(self, tool: Tool, params: Mapping[str, Any]) -> Consent:
+        state, responses = params.get("requestState"), params.get("inputResponses")
+        consent = Consent.resumed(state, responses, trusting=tool.annotations.read_only)
         return Consent() if consent.nonce in self._spent else consent
 
     def _tool_result(self, tool: Tool, reply: Reply, exchange: Exchange) -> dict[str, Any]:
