@@ -28,6 +28,7 @@ dev: .venv/.dev
 
 judges: dev
 	$(BIN)/python -m tests.judges.install
+	$(BIN)/python -m tests.judges.install_market
 
 test: dev
 	TRACEDESK_BUDGET=1 $(BIN)/python -m pytest -m "not judge"
@@ -39,6 +40,7 @@ check: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
+	$(BIN)/python -m tracedesk.docs --check
 
 format: dev
 	$(BIN)/ruff format .
@@ -50,6 +52,7 @@ docs: dev
 bench: judges
 	$(BIN)/python -m benchmarks.rivals
 	$(BIN)/python -m benchmarks.wire
+	$(BIN)/python -m benchmarks.journal
 
 lock: dev
 	$(PIP) uv

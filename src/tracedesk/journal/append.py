@@ -21,7 +21,7 @@ from tracedesk.journal.model import (
     StreamSealed,
     UnknownStream,
 )
-from tracedesk.journal.sqlite import BusyError, Connection, ConstraintError, insert
+from tracedesk.journal.sqlite import BusyError, Connection, insert
 from tracedesk.journal.stream import find, head_of
 from tracedesk.primitives import json
 from tracedesk.primitives.time import Clock, SystemClock
@@ -83,6 +83,8 @@ class Journal:
             return range(0)
         with self._writing() as connection:
             stream = self._stream(name)
+            if seal.is_sealed(connection, stream):
+                raise StreamSealed(name)
             head = head_of(connection, stream)
             first = head.seq + 1
             if expect is not None and expect != first:
@@ -127,10 +129,7 @@ class Journal:
         first, last = events[0].seq, events[-1].seq
         base = stream.id << SEQ_BITS
         digest = chain.link(head.hash, first, last, events)
-        try:
-            connection.execute("INSERT INTO batch VALUES(?,?,?)", (base | first, last, digest))
-        except ConstraintError:
-            raise StreamSealed(stream.name) from None
+        connection.execute("INSERT INTO batch VALUES(?,?,?)", (base | first, last, digest))
         rows = [(base | e.seq, e.time_ns, e.parent, e.kind, e.body) for e in events]
         insert(connection, "INSERT INTO event", rows)
 

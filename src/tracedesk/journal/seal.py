@@ -34,8 +34,12 @@ def of(connection: Connection, stream: Stream) -> Seal | None:
     return None
 
 
+def is_sealed(connection: Connection, stream: Stream) -> bool:
+    return any(connection.execute("SELECT 1 FROM seal WHERE stream = ?", (stream.id,)))
+
+
 def is_pruned(connection: Connection, stream: Stream) -> bool:
-    return bool(list(connection.execute("SELECT 1 FROM tombstone WHERE stream = ?", (stream.id,))))
+    return any(connection.execute("SELECT 1 FROM tombstone WHERE stream = ?", (stream.id,)))
 
 
 def bury(connection: Connection, stream: Stream, now_ns: int) -> Seal:
