@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+if not __package__:  # run as a file: its own folder is on the path then, and not the one above
+    sys.path[0] = str(Path(__file__).parents[1])
+
 from benchmarks import report, runs
 from benchmarks.lineup import Contestant, absent, lineup
 from benchmarks.measure import Neighbours, machine, supported

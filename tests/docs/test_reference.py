@@ -69,6 +69,13 @@ def test_every_command_is_in_the_reference() -> None:
         "token list",
         "token add",
         "token revoke",
+        "trace tail",
+        "trace show",
+        "trace verify",
+        "hosts list",
+        "hosts stop",
+        "backup",
+        "prune",
     ):
         assert f"\n## tracedesk {path}\n" in page
 
