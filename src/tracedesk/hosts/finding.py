@@ -146,8 +146,9 @@ class Claim:
         with contextlib.suppress(FileNotFoundError):
             # Another host's registration has this name only if ours was taken away by hand.
             if os.path.samestat(os.fstat(lock), os.stat(self._path)):
-                self._path.unlink()
+                # The socket first: once the registration is gone, its name is the next host's.
                 _remove_socket(self.info.socket)
+                self._path.unlink()
         forks.let_go(self.listener.fileno())
         self.listener.close()
         forks.let_go(lock)
