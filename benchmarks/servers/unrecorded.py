@@ -1,0 +1,35 @@
+"""Our desk over stdio with a recorder that keeps nothing: what a call costs without its record."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.fixtures.echo import echo
+from tracedesk import serve
+from tracedesk.calls import CallLog, CallRecord
+from tracedesk.config import load
+
+
+class Forgetful(CallLog):
+    """Opens records, since dispatch needs one, and drops them when they close."""
+
+    def open(self, call: Any, tool: Any, arguments: Any) -> CallRecord:
+        return _RECORD
+
+    def close(self, record: CallRecord, *_: Any) -> None: ...
+
+
+_RECORD = CallRecord("", "", "", None, "", None, None, 0, durable=False)
+
+
+def main() -> None:
+    import tracedesk.desk
+
+    tracedesk.desk.CallLog = Forgetful  # pyright: ignore[reportPrivateImportUsage]
+    serve.stdio(load({"home": Path(sys.argv[1]), "toolsets": ("desk",)}), extra=[echo])
+
+
+if __name__ == "__main__":
+    main()

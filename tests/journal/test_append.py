@@ -1,0 +1,189 @@
+"""Appending: batches, seqs, parents, and what is written beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.journal.samples import as_events, entries, entry, fill, raw, rows
+from tracedesk.journal import (
+    BadEntry,
+    Entry,
+    Journal,
+    JournalBusy,
+    Reader,
+    SeqConflict,
+    UnknownStream,
+    verify,
+)
+from tracedesk.journal import file as journal_file
+from tracedesk.journal.sqlite import Connection, ConstraintError
+
+
+def test_a_batch_gets_the_next_seqs_without_a_gap(journal: Journal) -> None:
+    journal.open("a", "run")
+    assert journal.append("a", entries(3)) == range(1, 4)
+    assert journal.append("a", entries(1)) == range(4, 5)
+    assert journal.append("a", entries(2)) == range(5, 7)
+
+
+def test_streams_of_one_file_count_separately(journal: Journal) -> None:
+    for name in ("a", "b"):
+        journal.open(name, "run")
+    assert journal.append("a", entries(3)) == range(1, 4)
+    assert journal.append("b", entries(2)) == range(1, 3)
+    assert journal.append("a", entries(1)) == range(4, 5)
+
+
+def test_an_empty_batch_appends_nothing(journal: Journal, path: Path) -> None:
+    journal.open("a", "run")
+    assert len(journal.append("a", [])) == 0
+    assert verify(path).events == 0
+
+
+def test_events_come_back_as_they_were_given(journal: Journal, path: Path) -> None:
+    given = [
+        Entry("MarketData", 0, b""),
+        Entry("Ünïcode ✓", -(2**63), bytes(range(256)), 1),
+        Entry("k" * 128, 2**63 - 1, b'{"a":1}' * 50_000, 1),
+        Entry("nul\0inside", 1, b"\0", 3),
+    ]
+    journal.open("a", "run")
+    journal.append("a", given)
+    with Reader(path) as reader:
+        assert reader.events("a") == as_events(given)
+    assert verify(path).is_sound
+
+
+def test_opening_a_stream_again_returns_the_one_there_is(journal: Journal, path: Path) -> None:
+    made = journal.open("a", "run", {"seed": 7})
+    assert journal.open("a", "other", {"seed": 8}) == made
+    assert made.meta == {"seed": 7}
+    with Reader(path) as reader:
+        assert reader.streams() == [made]
+
+
+def test_only_an_earlier_event_can_be_a_parent(journal: Journal, path: Path) -> None:
+    journal.open("a", "run")
+    journal.append("a", [entry(1), entry(2, parent=1), entry(3, parent=2)])
+    journal.append("a", [entry(4, parent=1), entry(5, parent=4)])
+    with Reader(path) as reader:
+        assert [e.parent for e in reader.events("a")] == [None, 1, 2, 1, 4]
+
+
+@pytest.mark.parametrize("parent", [0, -1, 3, 4, 2**40])
+def test_any_other_parent_is_refused_and_the_batch_with_it(journal: Journal, path: Path, parent: int) -> None:
+    journal.open("a", "run")
+    journal.append("a", entries(1))
+    with pytest.raises(BadEntry, match="not an earlier event"):
+        journal.append("a", [entry(2), entry(3, parent=parent)])
+    with Reader(path) as reader:
+        assert reader.head("a").seq == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [Entry("", 0, b""), Entry("k" * 129, 0, b""), Entry("k", 2**63, b""), Entry("k", -(2**63) - 1, b"")],
+)
+def test_an_entry_out_of_bounds_is_refused_and_the_batch_with_it(
+    journal: Journal, path: Path, bad: Entry
+) -> None:
+    journal.open("a", "run")
+    with pytest.raises(BadEntry):
+        journal.append("a", [entry(1), bad])
+    assert verify(path).events == 0
+    assert journal.append("a", entries(1)) == range(1, 2)
+
+
+@pytest.mark.parametrize("name", ["", "n" * 257])
+def test_a_stream_needs_a_name_of_1_to_256_characters(journal: Journal, name: str) -> None:
+    with pytest.raises(BadEntry, match="1 to 256"):
+        journal.open(name, "run")
+
+
+def test_a_stream_must_be_opened_before_it_is_appended_to(journal: Journal) -> None:
+    with pytest.raises(UnknownStream, match="'a'"):
+        journal.append("a", entries(1))
+
+
+def test_a_sole_writer_learns_that_it_is_not_alone(journal: Journal, path: Path) -> None:
+    journal.open("a", "run")
+    assert journal.append("a", entries(2), expect=1) == range(1, 3)
+    with Journal(path) as other:
+        other.append("a", entries(1))
+    with pytest.raises(SeqConflict) as conflict:
+        journal.append("a", entries(1), expect=3)
+    assert (conflict.value.expected, conflict.value.found) == (3, 4)
+    assert journal.append("a", entries(1), expect=4) == range(4, 5)
+
+
+def test_what_is_written_beside_is_there_with_the_events(journal: Journal, path: Path) -> None:
+    journal.open("a", "run")
+    journal.connection.execute("CREATE TABLE total(seq INTEGER)")
+
+    def count(connection: Connection, first: int) -> None:
+        connection.execute("INSERT INTO total VALUES(?)", (first,))
+
+    journal.append("a", entries(3), beside=count)
+    journal.append("a", entries(3), beside=count)
+    with raw(path) as connection:
+        assert list(connection.execute("SELECT seq FROM total")) == [(1,), (4,)]
+    assert verify(path).is_sound
+
+
+def test_a_failure_beside_leaves_neither_events_nor_projection(journal: Journal, path: Path) -> None:
+    journal.open("a", "run")
+    journal.append("a", entries(2))
+    journal.connection.execute("CREATE TABLE total(seq INTEGER)")
+
+    def fail(connection: Connection, first: int) -> None:
+        connection.execute("INSERT INTO total VALUES(?)", (first,))
+        raise ArithmeticError("the projection cannot be made")
+
+    with pytest.raises(ArithmeticError):
+        journal.append("a", entries(3), beside=fail)
+    with raw(path) as connection:
+        assert list(connection.execute("SELECT seq FROM total")) == []
+    report = verify(path)
+    assert (report.events, report.is_sound) == (2, True)
+    assert journal.append("a", entries(1)) == range(3, 4)
+
+
+@pytest.mark.parametrize("table", ["stream", "event", "batch", "seal", "tombstone"])
+def test_no_row_can_be_changed_removed_or_replaced_by_any_program(
+    journal: Journal, path: Path, table: str
+) -> None:
+    fill(journal)
+    attempts = (
+        f"UPDATE {table} SET rowid = rowid + 1000000",
+        f"DELETE FROM {table}",
+        f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}",
+        f"REPLACE INTO {table} SELECT * FROM {table} LIMIT 1",
+        f"INSERT INTO {table} SELECT * FROM {table} WHERE 1 ON CONFLICT DO UPDATE SET rowid = rowid + 1",
+    )
+    with raw(path) as connection:
+        before = rows(connection)
+        for attempt in attempts:
+            with pytest.raises(ConstraintError, match="immutable"):
+                connection.execute(attempt)
+        assert rows(connection) == before
+
+
+def test_a_stream_cannot_be_replaced_by_name(journal: Journal, path: Path) -> None:
+    journal.open("a", "run")
+    with raw(path) as connection, pytest.raises(ConstraintError, match="immutable"):
+        connection.execute("REPLACE INTO stream VALUES(99, 'a', 'run', 0, x'7b7d', zeroblob(32))")
+
+
+def test_a_writer_kept_waiting_too_long_says_that_the_journal_is_busy(
+    journal: Journal, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_file, "BUSY_SECONDS", 0.05)
+    journal.open("a", "run")
+    with raw(path) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(JournalBusy):
+            journal.append("a", entries(1))
+        holder.execute("ROLLBACK")
+    assert journal.append("a", entries(1)) == range(1, 2)
