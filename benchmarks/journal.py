@@ -22,6 +22,10 @@ from typing import Any, Final
 
 import apsw
 
+if not __package__:  # run as a file: its own folder is on the path then, and not the one above
+    sys.path[0] = str(Path(__file__).parents[1])
+
+from benchmarks import recording
 from benchmarks.journal_rivals import (
     BATCH,
     STREAM,
@@ -70,9 +74,10 @@ class Plan:
     reads: int = 3_000
     writers: int = 8
     appends_a_writer: int = 200
+    recording_rounds: int = 9
 
 
-QUICK: Final = Plan(3, 5, 20, 1_000_000, 500, 8, 40)
+QUICK: Final = Plan(3, 5, 20, 1_000_000, 500, 8, 40, 1)
 
 
 # --- append
@@ -370,8 +375,9 @@ def measure(folder: Path, plan: Plan) -> dict[str, Any]:
     _say(f"memory over {plan.memory_events:,} events")
     grown = growth(folder, plan.memory_events)
     bodies = [len(entry.body) for entry in entries(samples(BATCH))]
+    _say("recording")
     return {
-        "claims": claims(runs, grown),
+        "claims": [*claims(runs, grown), *recording.measure(plan.recording_rounds)],
         "rows": {name: run.figures() for name, run in runs.items()},
         "sync_ms": round(median(syncs) * 1e3, 3),
         "properties_bytes": round(sum(bodies) / len(bodies), 1),

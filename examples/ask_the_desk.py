@@ -10,6 +10,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -26,7 +27,8 @@ async def main(home: Path) -> None:
         print("tools:", ", ".join(tool.name for tool in tools.tools))
 
         status = await client.call_tool("desk_status", {})
-        print("version:", (status.structured_content or {})["version"])
+        facts: dict[str, Any] = status.structured_content or {}
+        print("version:", facts["version"])
 
         # Every answer names its own call; the reference leads back to what was asked and answered.
         reference = (status.meta or {})["tracedesk/call"]

@@ -18,7 +18,7 @@ class Forgetful(CallLog):
     def open(self, call: Any, tool: Any, arguments: Any) -> CallRecord:
         return _RECORD
 
-    def close(self, record: CallRecord, *_: Any) -> None: ...
+    def close(self, record: CallRecord, outcome: Any, code: str | None, result: bytes, us: int) -> None: ...
 
 
 _RECORD = CallRecord("", "", "", None, "", None, None, 0, durable=False)

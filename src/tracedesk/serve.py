@@ -115,3 +115,4 @@ def _logged(desk: Desk, where: str) -> Generator[None]:
 def _settle() -> None:
     """What start-up made lives as long as the process: keep the collector from walking it."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
