@@ -77,7 +77,7 @@ class Plan:
     recording_rounds: int = 9
 
 
-QUICK: Final = Plan(3, 5, 20, 1_000_000, 500, 8, 40, 1)
+QUICK: Final = Plan(3, 5, 20, 1_000_000, 500, 8, 40, 0)
 
 
 # --- append
