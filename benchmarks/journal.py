@@ -77,7 +77,7 @@ class Plan:
     recording_rounds: int = 9
 
 
-QUICK: Final = Plan(3, 5, 20, 1_000_000, 500, 8, 40, 0)
+QUICK: Final = Plan(3, 5, 20, 200_000, 500, 8, 40, 0)
 
 
 # --- append
@@ -416,7 +416,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.journal", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
-        "--quick", action="store_true", help="less of everything, and 1M events instead of 10M"
+        "--quick", action="store_true", help="less of everything, and 200,000 events instead of 10M"
     )
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
