@@ -7,6 +7,7 @@ needs is read from these declarations; nothing here knows a protocol.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
 import json
 import re
@@ -145,6 +146,14 @@ class Call(Generic[S]):
     recorded: bool = False
     """Set by a store that did so: the desk then does not write the record again."""
     _questions: int = 0
+
+    @property
+    def label(self) -> str:
+        """The scope as it may be shown: a session's id is all that protects it, so it is never repeated."""
+        kind, _, identity = self.scope.partition(":")
+        if kind != "session":
+            return self.scope
+        return f"session:{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
     async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         await self.channel.progress(done, total, message)

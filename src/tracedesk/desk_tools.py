@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -30,7 +29,7 @@ desk: Toolset[Status] = Toolset(
 @desk.tool(annotations=_READS, scope="read", deadline=1.0)
 async def desk_status(args: Arguments, call: Call[Status]) -> dict[str, Any]:
     """What this desk serves: toolsets with their tools and what to call first, limits, and call counts."""
-    return {**call.state.status(), "scope": _label(call.scope)}
+    return {**call.state.status(), "scope": call.label}
 
 
 @desk.tool(annotations=_READS, scope="read", deadline=5.0)
@@ -70,12 +69,6 @@ async def payload(args: Arguments, call: Call[Status]) -> Any:
 async def entry(args: Arguments, call: Call[Status]) -> Any:
     """One entry of a toolset's stream."""
     return await _readable(f"tracedesk://{args['toolset']}/{args['stream']}/{args['seq']}", call)
-
-
-def _label(scope: str) -> str:
-    """A session by a digest: its id is all that protects it, so it is never repeated."""
-    kind, _, identity = scope.partition(":")
-    return f"session:{hashlib.sha256(identity.encode()).hexdigest()[:8]}" if kind == "session" else scope
 
 
 async def _readable(ref: str, call: Call[Status]) -> Any:

@@ -211,6 +211,30 @@ def test_calls_are_found_by_attempt(tmp_path: Path) -> None:
         assert [call.body["id"] for call in newest(reader, 10, "a")] == [ids[0], ids[2]]
 
 
+def test_calls_without_a_named_attempt_belong_to_their_scope(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    ids = [desk.record(), desk.record(attempt="a"), desk.record()]
+    desk.log.stop()
+    with Reader(desk.log.path) as reader:
+        assert [call.body["id"] for call in newest(reader, 10, "stdio:1")] == [ids[0], ids[2]]
+
+
+def test_a_sessions_id_is_not_in_its_records(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            session = await client.open_session()
+            assert session.session is not None
+            await session.post("/mcp", rpc("tools/call", {"name": "say"}))
+            await _written(client)
+            named.append(session.session.encode())
+
+    named: list[bytes] = []
+    run(main())
+    raw = b"".join(file.read_bytes() for file in tmp_path.glob("trace.db*"))
+    assert b"session:" in raw
+    assert named[0] not in raw
+
+
 def test_each_month_has_its_own_stream(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.record()

@@ -64,9 +64,9 @@ class CallLog:
             tool.name,
             tool.toolset,
             arguments,
-            call.scope,
+            call.label,
             call.principal,
-            call.attempt,
+            call.attempt or call.label,
             self._clock.now_ns(),
             durable=not tool.annotations.read_only,
         )

@@ -191,7 +191,8 @@ def _greeting(facts: dict[str, Any], target: Target, home: Path) -> str:
     parts += ["", "Connect a client:", ""]
     for snippet in SNIPPETS.values():
         parts += [f"  {snippet.title}, {snippet.file}", f"    {snippet.short(target)}"]
-    parts += ["", "Or let it be written: tracedesk install --client NAME. Stop with Ctrl-C."]
+    command = short_path(Path(sys.argv[0]).absolute())
+    parts += ["", f"Or let it be written: {command} install --client NAME. Stop with Ctrl-C."]
     return "\n".join(parts)
 
 

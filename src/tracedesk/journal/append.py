@@ -130,7 +130,7 @@ class Journal:
         base = stream.id << SEQ_BITS
         digest = chain.link(head.hash, first, last, events)
         connection.execute("INSERT INTO batch VALUES(?,?,?)", (base | first, last, digest))
-        rows = [(base | e.seq, e.time_ns, e.parent, e.kind, e.body) for e in events]
+        rows = [(base | seq, time_ns, parent, kind, body) for seq, kind, time_ns, body, parent in events]
         insert(connection, "INSERT INTO event", rows)
 
 
@@ -156,15 +156,17 @@ def _numbered(entries: Sequence[Entry], first: int) -> list[Event]:
         raise BadEntry("the stream is full")
     numbered: list[Event] = []
     for seq, entry in enumerate(entries, first):
-        _check(entry, seq)
-        numbered.append(Event(seq, entry.kind, entry.time_ns, entry.body, entry.parent))
+        kind, time_ns, body, parent = entry
+        fits = (parent is None or 0 < parent < seq) and 0 < len(kind) <= _LONGEST_KIND
+        if not (fits and _EARLIEST <= time_ns <= _LATEST):
+            raise _refusal(entry, seq)
+        numbered.append(Event(seq, kind, time_ns, body, parent))
     return numbered
 
 
-def _check(entry: Entry, seq: int) -> None:
+def _refusal(entry: Entry, seq: int) -> BadEntry:
     if entry.parent is not None and not 0 < entry.parent < seq:
-        raise BadEntry(f"event {seq} names {entry.parent} as its parent, which is not an earlier event")
+        return BadEntry(f"event {seq} names {entry.parent} as its parent, which is not an earlier event")
     if not 0 < len(entry.kind) <= _LONGEST_KIND:
-        raise BadEntry(f"event {seq} needs a kind of 1 to {_LONGEST_KIND} characters")
-    if not _EARLIEST <= entry.time_ns <= _LATEST:
-        raise BadEntry(f"event {seq} has a time outside 64-bit nanoseconds")
+        return BadEntry(f"event {seq} needs a kind of 1 to {_LONGEST_KIND} characters")
+    return BadEntry(f"event {seq} has a time outside 64-bit nanoseconds")

@@ -23,11 +23,11 @@ def genesis(stream: Stream) -> bytes:
 def link(previous: bytes, first: int, last: int, events: Iterable[Event]) -> bytes:
     """The hash after a batch of events that runs from `first` to `last`."""
     parts = [previous, _SPAN.pack(first, last)]
-    for event in events:
-        kind = event.kind.encode()
-        parts.append(_FRAME.pack(event.seq, event.time_ns, event.parent or 0, len(kind), len(event.body)))
-        parts.append(kind)
-        parts.append(event.body)
+    frame = _FRAME.pack
+    kinds: dict[str, bytes] = {}
+    for seq, kind, time_ns, body, parent in events:
+        name = kinds.get(kind) or kinds.setdefault(kind, kind.encode())
+        parts += (frame(seq, time_ns, parent or 0, len(name), len(body)), name, body)
     return hashlib.sha256(b"".join(parts)).digest()
 
 
