@@ -19,6 +19,7 @@ TINY = Plan(
     reads=20,
     writers=2,
     appends_a_writer=3,
+    recording_rounds=0,
 )
 
 
