@@ -20,7 +20,7 @@ REVISIONS: Final = ("2025-11-25", "2026-07-28")
 SUITE: Final = ("@modelcontextprotocol", "conformance")
 UNSCORED: Final = {
     "2025-11-25": frozenset[str](),
-    # The tasks extension is not offered; a header's trailing blank is taken for a part of its value.
+    # The tasks extension is not offered.
     "2026-07-28": frozenset(
         {
             "tasks-capability-negotiation",

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from tracedesk.primitives.ids import bare, uuid4
 from tracedesk.primitives.time import Clock
@@ -15,9 +14,6 @@ from tracedesk.wire.auth import Identity
 from tracedesk.wire.kernel import Kernel
 from tracedesk.wire.outlet import Outlet
 from tracedesk.wire.peer import Peer
-
-MAX_SESSIONS: Final = 50
-IDLE_SECONDS: Final = 30.0
 
 
 @dataclass(slots=True, eq=False)
@@ -52,8 +48,8 @@ class SessionTable:
         kernel: Kernel,
         clock: Clock,
         *,
-        limit: int = MAX_SESSIONS,
-        idle: float = IDLE_SECONDS,
+        limit: int,
+        idle: float,
         on_end: Callable[[str], None] = lambda scope: None,
     ) -> None:
         self.limit = limit
