@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from tracedesk.journal.read import Reader
 
 T = TypeVar("T")
+
+
+_AGAIN_SECONDS: Final = 0.01
 
 
 class ReadPool:
@@ -36,9 +39,7 @@ class ReadPool:
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            reader.interrupt()
-            await asyncio.wait({running})
-            running.exception()
+            await _interrupt(reader, running)
             raise
 
     def _in_thread(self, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
@@ -49,3 +50,11 @@ class ReadPool:
         for reader in self._free:
             reader.close()
         self._free.clear()
+
+
+async def _interrupt(reader: Reader, running: asyncio.Future[Any]) -> None:
+    """End a read. An interrupt between two statements has no effect, so it is repeated until one has."""
+    while not running.done():
+        reader.interrupt()
+        await asyncio.wait({running}, timeout=_AGAIN_SECONDS)
+    running.exception()
