@@ -346,3 +346,32 @@ def test_a_flood_of_violations_is_told_in_ten(tmp_path: Path) -> None:
             assert len(error["details"]["violations"]) == 10
 
     run(main())
+
+
+def test_what_may_be_announced_is_declared_first(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path) as desk:
+        capabilities = desk.ask(rpc("initialize", HELLO))["result"]["capabilities"]
+        for kind in ("tools", "resources", "prompts"):
+            assert capabilities[kind]["listChanged"] is True
+
+
+def test_a_desks_own_token_is_a_secret_wherever_it_stands(tmp_path: Path) -> None:
+    from tracedesk.primitives.redaction import redact_text
+
+    secret = Tokens(tmp_path).issue("ci", ("read",))
+    assert secret not in redact_text(f"please use {secret} now")
+
+
+def test_a_template_whose_parts_cannot_be_read_is_refused() -> None:
+    from tracedesk.contract import DeclarationError, Toolset
+    from tracedesk.registry import Registry
+
+    toolset: Toolset[None] = Toolset("odd", summary="A test.", guide="call it.")
+
+    async def reader(args: Any, call: Any) -> str:
+        """Reads."""
+        return ""
+
+    toolset.resource("odd://{Not-A-Name}", mime_type="text/plain")(reader)
+    with pytest.raises(DeclarationError, match="snake_case"):
+        Registry([toolset])
