@@ -22,7 +22,8 @@ from typing import IO, Final, cast
 
 from tracedesk.journal import Entry, Event, Journal, Reader, chain, verify
 from tracedesk.journal.file import key
-from tracedesk.journal.sqlite import Connection
+from tracedesk.journal.model import columns
+from tracedesk.journal.sqlite import Connection, connect
 from tracedesk.journal.stream import find, head_of
 
 ROOT: Final = Path(__file__).parents[2]
@@ -75,15 +76,15 @@ def acknowledges_first(journal: Journal, entries: list[Entry], first: int, ackno
 
 def chains_later(journal: Journal, entries: list[Entry], first: int, acknowledge: Acknowledge) -> None:
     """Naive: events in one transaction, their link in the next."""
-    connection = journal.connection
     stream = journal.open(STREAM, "run")
-    head = head_of(connection, stream)
+    head = head_of(journal.connection, stream)
     events = [Event(seq, *e) for seq, e in enumerate(entries, first)]
+    connection = connect(journal.path)  # the journal's own connection takes events by `append` alone
     with connection:
         rows = [(key(stream.id, e.seq), e.time_ns, e.parent, e.kind, e.body) for e in events]
         connection.executemany("INSERT INTO event VALUES(?,?,?,?,?)", rows)
         _mirror(len(entries))(connection, first)
-    digest = chain.link(head.hash, first, events[-1].seq, events)
+    digest = chain.link(head.hash, range(first, first + len(events)), columns(events))
     with connection:
         connection.execute("INSERT INTO batch VALUES(?,?,?)", (key(stream.id, first), events[-1].seq, digest))
     acknowledge()

@@ -20,7 +20,7 @@ from tracedesk.journal import (
     verify,
 )
 from tracedesk.journal.file import key
-from tracedesk.journal.sqlite import ConstraintError
+from tracedesk.journal.sqlite import Connection, ConstraintError, SQLiteError
 from tracedesk.primitives.time import ManualClock
 
 
@@ -152,3 +152,28 @@ def test_other_streams_do_not_notice_a_prune(journal: Journal, path: Path) -> No
     with pytest.raises(SeqConflict):
         journal.append("b", entries(1), expect=1)
     assert journal.append("b", entries(1), expect=6) == range(6, 7)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE event SET kind = 'x'",
+        "DELETE FROM event",
+        "INSERT OR REPLACE INTO event SELECT id, 0, NULL, 'x', x'' FROM event",
+        "INSERT INTO batch SELECT id + 9, last, hash FROM batch",
+        "UPDATE stream SET kind = 'x'",
+        "DROP TRIGGER event_is_never_changed",
+        "ALTER TABLE event ADD COLUMN extra",
+        "DROP TABLE batch",
+    ],
+)
+def test_a_projection_cannot_touch_the_journals_tables_on_the_writers_connection(
+    journal: Journal, path: Path, statement: str
+) -> None:
+    def meddle(connection: Connection, first: int) -> None:
+        connection.execute(statement)
+
+    with pytest.raises(SQLiteError, match="not authorized"):
+        journal.append("a", entries(1), beside=meddle)
+    report = verify(path)
+    assert (report.events, report.is_sound) == (3, True)

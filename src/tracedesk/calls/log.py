@@ -174,10 +174,11 @@ class CallLog:
 
         def index(connection: Connection, first: int) -> None:
             base = stream.id << 40
-            rows = [(_key(r.id), base | seq) for seq, r in enumerate(records, first)]
-            insert(connection, "INSERT OR IGNORE INTO call_index", rows)
-            named = [(r.attempt, base | seq) for seq, r in enumerate(records, first) if r.attempt]
-            insert(connection, "INSERT OR IGNORE INTO attempt_index", named)
+            ids = range(base | first, (base | first) + len(records))
+            insert(connection, "INSERT OR IGNORE INTO call_index", ([_key(r.id) for r in records], ids))
+            named = [(r.attempt, id) for id, r in zip(ids, records, strict=True) if r.attempt]
+            if named:
+                insert(connection, "INSERT OR IGNORE INTO attempt_index", tuple(zip(*named, strict=True)))
 
         journal.append(name, entries, beside=index)
 

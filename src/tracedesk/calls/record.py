@@ -58,19 +58,16 @@ class CallRecord:
 
     def entry(self, secrets: Secrets) -> Entry:
         """The record as a journal entry: arguments redacted before anything is hashed."""
-        parts = [
-            b'{"id":"%s",' % self.id.encode(),
+        body = b'{"id":"%b",%b,"arguments":%b,"outcome":"%b","us":%d%b%b}' % (
+            self.id.encode(),
             _caller(self.tool, self.toolset, self.scope, self.principal, self.attempt),
-            b',"arguments":',
             _arguments(self.arguments, secrets),
-            b',"outcome":"%s","us":%d' % ((self.outcome or "running").encode(), self.duration_us),
-        ]
-        if self.code is not None:
-            parts.append(b',"code":"%s"' % self.code.encode())
-        if self.result:
-            parts.append(b',"result":' + _result(self.result))
-        parts.append(b"}")
-        return Entry("call", self.started_ns, b"".join(parts))
+            (self.outcome or "running").encode(),
+            self.duration_us,
+            b"" if self.code is None else b',"code":"%b"' % self.code.encode(),
+            _result(self.result) if self.result else b"",
+        )
+        return Entry("call", self.started_ns, body)
 
 
 @lru_cache(maxsize=1_024)
@@ -84,13 +81,15 @@ def _arguments(arguments: Any, secrets: Secrets) -> bytes:
     document = json.dumps(arguments)
     if len(document) > LARGEST_ARGUMENTS:
         return json.dumps({"omitted": "too large to keep", "bytes": len(document)})
-    return document if is_plain(document.decode(), secrets) else json.dumps(redact(arguments, secrets))
+    return document if is_plain(document, secrets) else json.dumps(redact(arguments, secrets))
 
 
 def is_inline(result: bytes) -> bool:
     """Whether a result is kept in the record itself: it is short, and it is text."""
-    if len(result) > INLINE:
-        return False
+    return len(result) <= INLINE and (result.isascii() or _is_text(result))
+
+
+def _is_text(result: bytes) -> bool:
     try:
         result.decode()
     except UnicodeDecodeError:
@@ -100,8 +99,9 @@ def is_inline(result: bytes) -> bool:
 
 def _result(result: bytes) -> bytes:
     if is_inline(result):
-        return b'{"bytes":%d,"text":%s}' % (len(result), json.quote(result))
-    return b'{"bytes":%d,"sha256":"%s"}' % (len(result), hashlib.sha256(result).hexdigest().encode())
+        return b',"result":{"bytes":%d,"text":%b}' % (len(result), json.quote(result))
+    digest = hashlib.sha256(result).hexdigest().encode()
+    return b',"result":{"bytes":%d,"sha256":"%b"}' % (len(result), digest)
 
 
 class Recorder(Protocol):

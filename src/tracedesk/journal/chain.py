@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from struct import Struct
 from typing import Final
 
-from tracedesk.journal.model import Event, Stream
+from tracedesk.journal.model import Columns, Stream
 from tracedesk.primitives import json
 
 _FRAME: Final = Struct(">qqqII")
@@ -20,13 +19,13 @@ def genesis(stream: Stream) -> bytes:
     return hashlib.sha256(b"\n".join((b"tracedesk journal 1", row, stream.raw_meta))).digest()
 
 
-def link(previous: bytes, first: int, last: int, events: Iterable[Event]) -> bytes:
-    """The hash after a batch of events that runs from `first` to `last`."""
-    parts = [previous, _SPAN.pack(first, last)]
+def link(previous: bytes, seqs: range, batch: Columns) -> bytes:
+    """The hash after a batch of events with these seqs."""
+    parts = [previous, _SPAN.pack(seqs[0], seqs[-1])]
     frame = _FRAME.pack
-    kinds: dict[str, bytes] = {}
-    for seq, kind, time_ns, body, parent in events:
-        name = kinds.get(kind) or kinds.setdefault(kind, kind.encode())
+    names = {kind: kind.encode() for kind in set(batch.kinds)}
+    for seq, kind, time_ns, body, parent in zip(seqs, *batch, strict=True):
+        name = names[kind]
         parts += (frame(seq, time_ns, parent or 0, len(name), len(body)), name, body)
     return hashlib.sha256(b"".join(parts)).digest()
 

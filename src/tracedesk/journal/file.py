@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tracedesk.journal.model import JournalError
-from tracedesk.journal.sqlite import BusyError, Connection, NotADBError, connect
+from tracedesk.journal.sqlite import BusyError, Connection, Keeper, NotADBError, connect
 
 APPLICATION_ID: Final = 0x54444A31
 """'TDJ1' in the file's header: tells a journal from any other SQLite file."""
@@ -101,6 +101,7 @@ BEGIN SELECT RAISE(ABORT, 'only a sealed stream can be pruned'); END;
     )
 )
 
+_GUARDED: Final = ("stream", "event", "batch", "seal", "tombstone")
 SCHEMA: Final = _TABLES + _GUARDS
 DEFINITIONS: Final = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 
@@ -120,8 +121,11 @@ def key(stream: int, seq: int) -> int:
     return stream << SEQ_BITS | seq
 
 
-def open_writer(path: Path, *, vfs: str | None = None) -> Connection:
-    """A connection whose commits are on the disk when they return; makes the file if it is not there."""
+def open_writer(path: Path, *, vfs: str | None = None) -> tuple[Connection, Keeper]:
+    """A connection whose commits are on the disk when they return, and what opens its journal tables.
+
+    Makes the file if it is not there.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     _create(path)
     connection = connect(path, vfs=vfs)
@@ -133,7 +137,7 @@ def open_writer(path: Path, *, vfs: str | None = None) -> Connection:
         _patiently(connection, "PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         _ensure_schema(connection)
-    return connection
+        return connection, Keeper(connection, _GUARDED)
 
 
 def _create(path: Path) -> None:

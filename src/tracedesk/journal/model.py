@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -28,6 +28,21 @@ class Event(NamedTuple):
     time_ns: int
     body: bytes
     parent: int | None = None
+
+
+class Columns(NamedTuple):
+    """A batch of entries, turned on its side."""
+
+    kinds: tuple[str, ...]
+    times: tuple[int, ...]
+    bodies: tuple[bytes, ...]
+    parents: tuple[int | None, ...]
+
+
+def columns(events: Iterable[Event]) -> Columns:
+    """Appended events as the columns they were appended by."""
+    _, *rest = zip(*events, strict=True)
+    return Columns(*rest)
 
 
 @dataclass(frozen=True, slots=True)

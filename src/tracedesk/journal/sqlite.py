@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, cast
@@ -15,6 +15,43 @@ ConstraintError = apsw.ConstraintError
 InterruptError = apsw.InterruptError
 NotADBError = apsw.NotADBError
 SQLiteError = apsw.Error
+
+
+class Keeper:
+    """Keeps a connection's tables from every statement but those prepared inside its `with`.
+
+    It does at the price of a prepared statement what triggers do at the price of a row, for a
+    connection whose triggers are off; other connections meet the triggers.
+    """
+
+    def __init__(self, connection: Connection, tables: Collection[str]) -> None:
+        self._tables = frozenset(tables)
+        self._is_open = False
+        engine = cast("apsw.Connection", connection)
+        engine.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+        engine.authorizer = self._judge
+
+    def __enter__(self) -> None:
+        self._is_open = True
+
+    def __exit__(self, *_: object) -> None:
+        self._is_open = False
+
+    def _judge(self, action: int, one: str | None, two: str | None, database: str | None, _: Any) -> int:
+        if self._is_open or action not in _WRITES or database not in ("main", None):
+            return apsw.SQLITE_OK
+        return apsw.SQLITE_DENY if one in self._tables or two in self._tables else apsw.SQLITE_OK
+
+
+_WRITES = {
+    apsw.SQLITE_INSERT,
+    apsw.SQLITE_UPDATE,
+    apsw.SQLITE_DELETE,
+    apsw.SQLITE_DROP_TABLE,
+    apsw.SQLITE_CREATE_TRIGGER,
+    apsw.SQLITE_DROP_TRIGGER,
+    apsw.SQLITE_ALTER_TABLE,
+}
 
 
 class Connection(Protocol):
@@ -47,17 +84,26 @@ def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> C
     return cast("Connection", apsw.Connection(str(path), flags=flags, vfs=vfs))
 
 
-CHUNK = 64
+CHUNKS = (64, 8, 1)
 """Rows per statement: each statement hands the interpreter lock over once, not once per row."""
 
 
-def insert(connection: Connection, into: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Insert rows of equal width, many to a statement."""
-    if not rows:
-        return
-    place = f"({','.join('?' * len(rows[0]))})"
-    whole = len(rows) - len(rows) % CHUNK
-    many = f"{into} VALUES {','.join([place] * CHUNK)}"
-    for start in range(0, whole, CHUNK):
-        connection.execute(many, tuple(chain.from_iterable(rows[start : start + CHUNK])))
-    connection.executemany(f"{into} VALUES {place}", rows[whole:])
+def insert(connection: Connection, into: str, columns: Sequence[Sequence[Any]]) -> None:
+    """Insert rows given as columns of equal length, many to a statement."""
+    width, rows = len(columns), len(columns[0])
+    flat: list[Any] = [None] * (width * rows)
+    for number, column in enumerate(columns):
+        flat[number::width] = column
+    done = 0
+    for chunk in CHUNKS:
+        step = chunk * width
+        statement = _values(into, width, chunk)
+        while len(flat) - done >= step:
+            connection.execute(statement, flat[done : done + step])
+            done += step
+
+
+@cache
+def _values(into: str, width: int, rows: int) -> str:
+    place = f"({','.join('?' * width)})"
+    return f"{into} VALUES {','.join([place] * rows)}"

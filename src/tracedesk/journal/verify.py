@@ -12,7 +12,7 @@ from typing import Final
 
 from tracedesk.journal import chain
 from tracedesk.journal.file import DEFINITIONS, SEQ_BITS, definitions, open_reader
-from tracedesk.journal.model import Event, JournalError, Stream
+from tracedesk.journal.model import Event, JournalError, Stream, columns
 from tracedesk.journal.sqlite import BusyError, Connection, InterruptError, SQLiteError
 from tracedesk.journal.stream import every, genesis_of, span
 from tracedesk.primitives import json
@@ -128,7 +128,7 @@ def _chain_fault(
             return Fault(stream.name, first, "an event is missing, or one is too many")
         if any(e.parent is not None and not 0 < e.parent < e.seq for e in batch):
             return Fault(stream.name, first, "an event's parent is not an earlier event")
-        head = chain.link(head, first, end, batch)
+        head = chain.link(head, range(first, end + 1), columns(batch))
         if head != stored:
             return Fault(stream.name, first, "the batch that begins here is not what was written")
         last = end

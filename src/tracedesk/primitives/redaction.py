@@ -47,26 +47,26 @@ def redact_text(text: str, secrets: Secrets | None = None) -> str:
     return text
 
 
-def is_plain(document: str, secrets: Secrets | None = None) -> bool:
+def is_plain(document: bytes, secrets: Secrets | None = None) -> bool:
     """Return whether `redact` would leave this JSON document as it is: one quick look before the long one."""
-    if secrets is not None and secrets.redact_text(document) != document:
+    if secrets is not None and secrets.occur_in(document):
         return False
-    folded = document.lower()
-    return not (_any_hint().search(folded) or _any_key().search(_PUNCTUATION.sub("", folded)))
+    folded = document.lower() if document.isascii() else document.decode().lower().encode()
+    return not (_any_hint().search(folded) or _any_key().search(folded.translate(None, _PUNCTUATION)))
 
 
-_PUNCTUATION = re.compile(r"[^a-z0-9]+")
+_PUNCTUATION = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz0123456789"))
 
 
 @cache
-def _any_hint() -> re.Pattern[str]:
+def _any_hint() -> re.Pattern[bytes]:
     hints = {hint for rule in _RULES for hint in rule.hints}
-    return re.compile("|".join(map(re.escape, sorted(hints))))
+    return re.compile("|".join(map(re.escape, sorted(hints))).encode())
 
 
 @cache
-def _any_key() -> re.Pattern[str]:
-    return re.compile("|".join((*_SECRET_KEYS, "pwd", "token")))
+def _any_key() -> re.Pattern[bytes]:
+    return re.compile("|".join((*_SECRET_KEYS, "pwd", "token")).encode())
 
 
 def redact(value: _Value, secrets: Secrets | None = None) -> _Value:
@@ -321,6 +321,7 @@ class Secrets:
         self._lock = threading.Lock()
         self._held: Counter[tuple[str, str]] = Counter()
         self._forms: tuple[tuple[str, str], ...] = ()
+        self._encoded: tuple[bytes, ...] = ()
 
     def add(self, value: str, kind: str = "secret") -> bool:
         """Register a value, once per holder; return False if it is too short to be replaced safely."""
@@ -345,10 +346,15 @@ class Secrets:
                 text = text.replace(form, stand_in)
         return text
 
+    def occur_in(self, document: bytes) -> bool:
+        """Return whether `redact_text` would change the text that these bytes encode."""
+        return any(form in document for form in self._encoded) if self._encoded else False
+
     def _rebuild(self) -> None:
         # Longest first, so that a secret inside another one does not tear it apart.
         pairs = {form: marker(value, kind) for value, kind in self._held for form in set(_forms(value))}
         self._forms = tuple(sorted(pairs.items(), key=lambda pair: (-len(pair[0]), pair[0])))
+        self._encoded = tuple(form.encode(errors="surrogatepass") for form in pairs)
 
 
 def _forms(value: str) -> Iterator[str]:
