@@ -90,7 +90,7 @@ def test_a_prompt_or_resource_without_a_docstring_is_refused() -> None:
 def test_a_toolset_has_one_resolver() -> None:
     toolset = _fresh()
 
-    async def resolver(ref: str, state: Any) -> None:
+    async def resolver(ref: str, state: Any, scope: str) -> None:
         return None
 
     toolset.resolves(resolver)
@@ -105,3 +105,10 @@ def test_a_read_only_registry_keeps_read_only_tools_alone() -> None:
     toolset.add(replace(GOOD, name="change", annotations=changing, scope="write"))
     assert set(Registry([toolset], read_only=True).tools) == {"echo"}
     assert isinstance(Registry([toolset]).tools["change"], Tool)
+
+
+def test_a_withheld_tool_is_not_there() -> None:
+    toolset = _fresh()
+    toolset.add(GOOD)
+    assert GOOD.name in Registry([toolset]).tools
+    assert GOOD.name not in Registry([toolset], withheld={GOOD.name}).tools

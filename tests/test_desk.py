@@ -68,6 +68,19 @@ def test_trace_walks_back_breadth_first_and_names_what_it_cannot_resolve(tmp_pat
     run(main())
 
 
+def test_trace_meets_a_thing_once_under_whatever_names_it_is_cited(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            names = ["call_001", "tracedesk://probe/chain/3"]
+            for refs in (names, names[::-1]):
+                cited = await client.call("cite", {"refs": refs})
+                ref = cited.json["result"]["_meta"]["tracedesk/call"]
+                walked = (await client.call("trace", {"ref": ref})).structured
+                assert [node["kind"] for node in walked["nodes"]] == ["call", "trade", "quote", "file"]
+
+    run(main())
+
+
 def test_a_cut_trace_continues_after_the_last_node(tmp_path: Path) -> None:
     async def main() -> None:
         async with desk_client(tmp_path, max_tokens=60) as client:

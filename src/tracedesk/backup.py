@@ -19,6 +19,7 @@ from tracedesk.journal.sqlite import NotADBError, SQLiteError, connect
 from tracedesk.primitives import json
 from tracedesk.primitives.time import Clock, SystemClock, format
 
+LEDGER: Final = "ledger.db"
 MANIFEST: Final = "manifest.json"
 MANIFEST_FORMAT: Final = 1
 PARTIAL: Final = ".partial"
@@ -405,6 +406,14 @@ def _check_item(path: Path, item: Item, verdict: Verdict) -> None:
         verdict.faults.append((item.path, "it is not what was written: its digest differs"))
     elif item.kind == "journal":
         verdict.faults += [(item.path, problem) for problem in _journal_faults(path, item, verdict)]
+    elif item.path == LEDGER:
+        verdict.faults += [(item.path, problem) for problem in _ledger_faults(path)]
+
+
+def _ledger_faults(path: Path) -> list[str]:
+    from tracedesk.trading.audit import verify as audit
+
+    return [f"entry {fault.seq}: {fault.problem}" for fault in audit(path).faults]
 
 
 def _journal_faults(path: Path, item: Item, verdict: Verdict) -> Iterator[str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, cast
 
 import platformdirs
+
+from tracedesk.toolsets import TOOLSETS
 
 PREFIX: Final = "TRACEDESK_"
 FILE: Final = "tracedesk.toml"
@@ -52,6 +54,8 @@ class Settings:
     """DEBUG, INFO, WARNING or ERROR."""
     check_output: bool = False
     """Validate every answer against its own contract; a breach is an INTERNAL_ERROR."""
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """The toolsets' own tables of tracedesk.toml, by toolset; each toolset checks its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +82,21 @@ def explain(
         ("default", {f.name: getattr(Settings(), f.name) for f in fields(Settings)}),
         (FILE, _from_file(home / FILE)),
         ("environment", _from_environment(surroundings)),
-        ("flag", {name: _fit(name, value, "flag") for name, value in given.items()}),
+        ("flag", {n: v if n == "tables" else _fit(n, v, "flag") for n, v in given.items()}),
     ]
     decided: dict[str, Origin] = {}
     for source, layer in layers:
+        if "tables" in layer:
+            layer = {**layer, "tables": _merged(decided.get("tables"), layer["tables"])}
         decided |= {name: Origin(value, source) for name, value in layer.items()}
     decided["home"] = Origin(home, _home_source(given, surroundings))
     return decided
+
+
+def _merged(below: Origin | None, tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables of a stronger layer over those of the weaker ones, value by value."""
+    known: Mapping[str, Any] = below.value if below is not None else {}
+    return {name: {**known.get(name, {}), **tables.get(name, {})} for name in (*known, *tables)}
 
 
 def _home_source(given: Mapping[str, Any], environ: Mapping[str, str]) -> str:
@@ -107,11 +119,16 @@ def _from_file(path: Path) -> dict[str, Any]:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise BadSetting(f"{path}: not TOML: {fault}") from None
-    return {name: _fit(name, value, str(path)) for name, value in table.items() if name != "home"}
+    own = {name: value for name, value in table.items() if name in TOOLSETS}
+    for name, value in own.items():
+        if not isinstance(value, dict):
+            raise BadSetting(f"{path}: {name} must be a table, [{name}]")
+    plain = {n: _fit(n, v, str(path)) for n, v in table.items() if n not in own and n != "home"}
+    return {**plain, "tables": own} if own else plain
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    names = {f.name for f in fields(Settings)} - {"home"}
+    names = {f.name for f in fields(Settings)} - {"home", "tables"}
     return {
         name: _fit(name, environ[f"{PREFIX}{name.upper()}"], f"{PREFIX}{name.upper()}")
         for name in names
@@ -121,7 +138,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 def _fit(name: str, value: Any, source: str) -> Any:
     """`value` in the type of the setting's default."""
-    known = {f.name: getattr(Settings(), f.name) for f in fields(Settings)}
+    known = {f.name: getattr(Settings(), f.name) for f in fields(Settings) if f.name != "tables"}
     if name not in known:
         raise BadSetting(f"{source}: unknown setting {name!r}; there are {', '.join(known)}")
     try:

@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
@@ -161,6 +161,11 @@ class Call(Generic[S]):
     async def log(self, level: str, data: Json) -> None:
         await self.channel.log(level, data)
 
+    def cite(self, relation: str, ref: str) -> None:
+        """Note in this call's record what its answer was made from."""
+        if self.record is not None:
+            self.record.edges[relation, ref] = None
+
     def credential(self, name: str) -> str | None:
         return self.services.credential(self.scope, name)
 
@@ -232,6 +237,28 @@ class Blocks:
 
     blocks: tuple[Mapping[str, Any], ...]
     structured: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A JSON result, links to the resources behind it, and facts about the answer itself."""
+
+    body: Json
+    links: tuple[Link, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Goes into `_meta`: what must not change the body, such as that it is a replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A resource that a result points at."""
+
+    uri: str
+    name: str
+    mime_type: str = "application/json"
+
+    def block(self) -> dict[str, Any]:
+        return {"type": "resource_link", "uri": self.uri, "name": self.name, "mimeType": self.mime_type}
 
 
 Handler = Callable[[Arguments, "Call[Any]"], Awaitable[Json]]
@@ -350,7 +377,11 @@ def as_tool(declared: Resource | Prompt) -> Tool:
 
 
 Opener = Callable[[Any], AbstractAsyncContextManager[Any]]
-Resolver = Callable[[str, Any], Awaitable[Source | None]]
+Resolver = Callable[[str, Any, str], Awaitable[Source | None]]
+"""`(reference, the toolset's state, the caller's scope) -> what it points at`."""
+
+Withhold = Callable[[Mapping[str, Any]], Collection[str]]
+"""`(the toolset's table of tracedesk.toml) -> the tools that are not served under it`."""
 
 
 class Toolset(Generic[S]):
@@ -364,6 +395,7 @@ class Toolset(Generic[S]):
         guide: str,
         family: Family = STANDARD,
         open: Callable[[Any], AbstractAsyncContextManager[S]] | None = None,
+        withhold: Withhold | None = None,
     ) -> None:
         _check_name("toolset", name)
         _check_text(f"toolset {name}", summary=summary, guide=guide)
@@ -372,6 +404,7 @@ class Toolset(Generic[S]):
         self.guide = guide
         self.family = family
         self.open = open
+        self.withhold = withhold
         self.tools: dict[str, Tool] = {}
         self.resources: dict[str, Resource] = {}
         self.prompts: dict[str, Prompt] = {}

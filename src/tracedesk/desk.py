@@ -35,6 +35,7 @@ class Desk:
     vault: Vault
     calls: CallLog
     book: CallBook
+    payloads: Payloads
     registry: Registry
     started_ns: int
     states: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -67,7 +68,7 @@ class Desk:
             return own if _may_see(own, scope, principal) else None
         for toolset in self.registry.toolsets:
             if toolset.resolver is not None:
-                found = await toolset.resolver(ref, self.states.get(toolset.name))
+                found = await toolset.resolver(ref, self.states.get(toolset.name), scope)
                 if found is not None:
                     return found
         return None
@@ -128,6 +129,12 @@ def _may_see(source: Source, scope: str, principal: str | None) -> bool:
     return principal in (source.body["principal"], OWNER) or scope.startswith("stdio:")
 
 
+def _withheld(toolsets: Iterable[Toolset[Any]], settings: Settings) -> set[str]:
+    """The tools that a toolset does not serve under its settings."""
+    tables = settings.tables
+    return {name for t in toolsets if t.withhold is not None for name in t.withhold(tables.get(t.name, {}))}
+
+
 @asynccontextmanager
 async def open_desk(
     settings: Settings, *, clock: Clock | None = None, extra: Iterable[Toolset[Any]] = ()
@@ -146,7 +153,8 @@ async def open_desk(
         vault=Vault(secrets),
         calls=calls,
         book=CallBook(calls, payloads),
-        registry=Registry(toolsets, read_only=settings.read_only),
+        payloads=payloads,
+        registry=Registry(toolsets, read_only=settings.read_only, withheld=_withheld(toolsets, settings)),
         started_ns=clock.now_ns(),
     )
     desk.states["desk"] = desk

@@ -104,11 +104,14 @@ async def _walk(root: Source, depth: int, call: Call[Status]) -> _Walk:
             walk.complete = False
             continue
         for ref in dict.fromkeys(fresh):
+            if ref in seen:
+                continue
             seen.add(ref)
             found = await call.resolve(ref)
             if found is None:
                 walk.unresolved.append(ref)
-            else:
+            elif found.ref == ref or found.ref not in seen:  # a bare id may name what was met already
+                seen.add(found.ref)
                 waiting.append((found, level + 1))
     return walk
 

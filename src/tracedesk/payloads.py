@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from pathlib import Path
+from threading import get_ident
 from typing import Final
 
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
@@ -66,7 +67,7 @@ def _touch(place: Path) -> bool:
 def _write(place: Path, body: bytes) -> None:
     """Write whole or not at all; two writers of one body write the same bytes."""
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = place.with_name(f".{place.name}.{os.getpid()}")
+    fresh = place.with_name(f".{place.name}.{os.getpid()}.{get_ident()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(body)

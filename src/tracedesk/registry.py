@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -27,13 +27,16 @@ class ResourceMatch:
 class Registry:
     """Look-ups by name and URI; refuses two declarations of one name."""
 
-    def __init__(self, toolsets: Iterable[Toolset[Any]], *, read_only: bool = False) -> None:
+    def __init__(
+        self, toolsets: Iterable[Toolset[Any]], *, read_only: bool = False, withheld: Container[str] = ()
+    ) -> None:
         self.toolsets = tuple(toolsets)
         self.tools: dict[str, Tool] = {}
         self.resources: dict[str, Resource] = {}
         self.prompts: dict[str, Prompt] = {}
         for toolset in self.toolsets:
-            _merge(self.tools, toolset.name, _visible(toolset.tools, read_only))
+            tools = {name: tool for name, tool in toolset.tools.items() if name not in withheld}
+            _merge(self.tools, toolset.name, _visible(tools, read_only))
             _merge(self.resources, toolset.name, toolset.resources)
             _merge(self.prompts, toolset.name, toolset.prompts)
         fixed_first = sorted(self.resources.values(), key=lambda declared: declared.is_template)

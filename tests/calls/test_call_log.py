@@ -297,6 +297,22 @@ async def _hang(session: Client) -> None:
     await session.post("/mcp", rpc("tools/call", {"name": "wait_for_release"}, 5))
 
 
+def test_what_a_handler_cites_is_in_the_record_and_trace_follows_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            result = (await client.call("send_linked")).json["result"]
+            ref = result["_meta"]["tracedesk/call"]
+            for _ in range(2):  # while it waits to be written, and after
+                source = (await client.call("get_source", {"ref": ref})).structured
+                assert source["edges"] == [{"relation": "priced_by", "ref": "tracedesk://probe/chain/2"}]
+                assert "edges" not in source["body"]
+                await _written(client)
+            walked = (await client.call("trace", {"ref": ref})).structured
+            assert [node["kind"] for node in walked["nodes"]] == ["call", "quote", "file"]
+
+    run(main())
+
+
 def test_trace_walks_from_a_call_to_what_it_cites(tmp_path: Path) -> None:
     async def main() -> None:
         async with desk_client(tmp_path) as client:

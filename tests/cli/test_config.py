@@ -39,6 +39,8 @@ def test_a_secret_in_a_value_is_not_shown(shell: Shell) -> None:
         ("port = 'x'", "port must be a port from 0 to 65535, not 'x'"),
         ("log_level = 'LOUD'", "log_level must be one of DEBUG, INFO, WARNING, ERROR, not 'LOUD'"),
         ("host = 5", "host must be text, not 5"),
+        ("trading = 5", "trading must be a table, [trading]"),
+        ("tables = 5", "unknown setting 'tables'"),
     ],
 )
 def test_a_bad_settings_file_exits_2_and_names_the_place(shell: Shell, text: str, sentence: str) -> None:
@@ -70,3 +72,12 @@ def test_a_value_that_does_not_fit_is_refused(name: str, value: Any) -> None:
 
 def test_a_log_level_may_be_written_in_lower_case() -> None:
     assert load({"log_level": "debug"}, {}).log_level == "DEBUG"
+
+
+def test_a_toolsets_table_is_its_own_and_a_flag_changes_one_value_of_it(shell: Shell) -> None:
+    shell.home.mkdir()
+    (shell.home / "tracedesk.toml").write_text('[trading]\ncash = 5\nclock = "system"\n')
+    shown = shell("config", "show", "--json").json["settings"]["tables"]
+    assert shown == {"value": {"trading": {"cash": 5, "clock": "system"}}, "source": "tracedesk.toml"}
+    flagged = load({"home": shell.home, "tables": {"trading": {"clock": "replay"}}}, {})
+    assert flagged.tables == {"trading": {"cash": 5, "clock": "replay"}}

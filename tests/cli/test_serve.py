@@ -71,7 +71,7 @@ def test_the_home_its_tokens_and_its_log_are_private(served: Served) -> None:
 
 def test_the_log_does_not_hold_the_token(served: Served) -> None:
     text = (served.shell.home / "logs" / "tracedesk.log").read_text()
-    assert f"serving desk on {served.url}" in text
+    assert f"serving {', '.join(('desk', *built()))} on {served.url}" in text
     assert served.token not in text
 
 
@@ -164,7 +164,8 @@ def test_on_stdio_only_the_protocol_is_on_stdout(shell: Shell) -> None:
     answers = [json.loads(line) for line in done.out.splitlines()]
     assert [answer["id"] for answer in answers] == [1, 2]
     assert answers[1]["result"]["structuredContent"]["scope"]
-    assert "serving desk on stdio" in (shell.home / "logs" / "tracedesk.log").read_text()
+    served = ", ".join(("desk", *built()))
+    assert f"serving {served} on stdio" in (shell.home / "logs" / "tracedesk.log").read_text()
 
 
 def test_on_stdio_an_error_goes_to_stderr_even_with_json(shell: Shell) -> None:

@@ -375,3 +375,25 @@ def test_a_template_whose_parts_cannot_be_read_is_refused() -> None:
     toolset.resource("odd://{Not-A-Name}", mime_type="text/plain")(reader)
     with pytest.raises(DeclarationError, match="snake_case"):
         Registry([toolset])
+
+
+def test_a_linked_result_is_text_structure_links_and_facts_about_the_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            reply = await client.call("send_linked")
+            result = reply.json["result"]
+            assert b'"structuredContent":{"price":1.10}' in reply.body
+            assert result["content"] == [
+                {"type": "text", "text": '{"price":1.10}'},
+                {
+                    "type": "resource_link",
+                    "uri": "tracedesk://probe/chain/2",
+                    "name": "a quote",
+                    "mimeType": "application/json",
+                },
+            ]
+            assert result["_meta"]["probe/replayed"] is True
+            plain = await client.authorised().post("/tools/send_linked", {})
+            assert plain.body == b'{"price":1.10}'
+
+    run(main())

@@ -44,6 +44,8 @@ class CallRecord:
     """What waits for the record to be on the disk."""
     sealed: Entry | None = None
     """The entry, once the call has ended; from then on the arguments themselves are not held."""
+    edges: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
+    """What the answer was made from: (relation, reference), in the order they were cited."""
     problem: Exception | None = None
     """What kept it from there."""
 
@@ -58,13 +60,14 @@ class CallRecord:
 
     def entry(self, secrets: Secrets) -> Entry:
         """The record as a journal entry: arguments redacted before anything is hashed."""
-        body = b'{"id":"%b",%b,"arguments":%b,"outcome":"%b","us":%d%b%b}' % (
+        body = b'{"id":"%b",%b,"arguments":%b,"outcome":"%b","us":%d%b%b%b}' % (
             self.id.encode(),
             _caller(self.tool, self.toolset, self.scope, self.principal, self.attempt),
             _arguments(self.arguments, secrets),
             (self.outcome or "running").encode(),
             self.duration_us,
             b"" if self.code is None else b',"code":"%b"' % self.code.encode(),
+            b',"edges":%b' % json.dumps(list(self.edges)) if self.edges else b"",
             _result(self.result) if self.result else b"",
         )
         return Entry("call", self.started_ns, body)
@@ -129,14 +132,15 @@ class Recorder(Protocol):
 
 def source(body: Mapping[str, Any], time_ns: int) -> Source:
     """What `get_source` shows of a record: its facts, and where its result and citations lead."""
-    facts = {key: value for key, value in body.items() if key not in ("id", "us")}
+    facts = {key: value for key, value in body.items() if key not in ("id", "us", "edges")}
     facts |= {"startedAt": format(time_ns), "durationUs": body["us"]}
     return Source(PREFIX + body["id"], "call", facts, _edges(body))
 
 
 def _edges(body: Mapping[str, Any]) -> tuple[Edge, ...]:
     result: Mapping[str, Any] = body.get("result") or {}
-    edges = [Edge("cites", ref) for ref in _citations(result.get("text"))]
+    edges = [Edge(relation, ref) for relation, ref in body.get("edges", ())]
+    edges += [Edge("cites", ref) for ref in _citations(result.get("text"))]
     if result and "text" not in result:
         edges.append(Edge("result", PAYLOADS + result["sha256"]))
     return tuple(edges)

@@ -51,4 +51,6 @@ def _shown(value: Any) -> str:
         return short_path(value)
     if isinstance(value, tuple):
         return ",".join(cast("tuple[str, ...]", value)) or "(all that are built)"
+    if isinstance(value, dict):
+        return ", ".join(f"[{name}]" for name in cast("dict[str, Any]", value)) or "(none)"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -60,7 +60,7 @@ CREATE TABLE tombstone(
 """
 
 
-def _immutable(table: str, taken: str, pruned: str = "0") -> str:
+def immutable(table: str, taken: str, pruned: str = "0") -> str:
     """Rows are never changed, and go only with a whole stream that has its tombstone.
 
     Inserting needs a guard too: SQLite removes the old row of a REPLACE without asking the other two.
@@ -83,16 +83,16 @@ def _exists(table: str, condition: str) -> str:
 def _of_a_stream(table: str) -> str:
     # IN and not EXISTS: SQLite looks the key up directly, which halves what the guard costs an append.
     taken = f"NEW.id >> {SEQ_BITS} IN (SELECT stream FROM seal) OR NEW.id IN (SELECT id FROM {table})"
-    return _immutable(table, taken, f"OLD.id >> {SEQ_BITS} IN (SELECT stream FROM tombstone)")
+    return immutable(table, taken, f"OLD.id >> {SEQ_BITS} IN (SELECT stream FROM tombstone)")
 
 
 _GUARDS: Final = "".join(
     (
         _of_a_stream("event"),
         _of_a_stream("batch"),
-        _immutable("stream", _exists("stream", "id = NEW.id OR name = NEW.name")),
-        _immutable("seal", _exists("seal", "stream = NEW.stream")),
-        _immutable("tombstone", _exists("tombstone", "stream = NEW.stream")),
+        immutable("stream", _exists("stream", "id = NEW.id OR name = NEW.name")),
+        immutable("seal", _exists("seal", "stream = NEW.stream")),
+        immutable("tombstone", _exists("tombstone", "stream = NEW.stream")),
         f"""
 CREATE TRIGGER only_a_sealed_stream_is_pruned BEFORE INSERT ON tombstone
 WHEN NOT {_exists("seal", "stream = NEW.stream")}
@@ -127,20 +127,20 @@ def open_writer(path: Path, *, vfs: str | None = None) -> tuple[Connection, Keep
     Makes the file if it is not there.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _create(path)
+    create_private(path)
     connection = connect(path, vfs=vfs)
     with _closing_on_failure(connection):
-        _configure(connection)
+        configure(connection)
         connection.transaction_mode = "IMMEDIATE"
         _refuse_foreign(connection)
         path.chmod(0o600)
-        _patiently(connection, "PRAGMA journal_mode = WAL")
+        patiently(connection, "PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         _ensure_schema(connection)
         return connection, Keeper(connection, _GUARDED)
 
 
-def _create(path: Path) -> None:
+def create_private(path: Path) -> None:
     """An empty file for its owner only, before SQLite lends the file's mode to the WAL beside it.
 
     It is closed before it gets its name: closing a file drops every lock this process has on it.
@@ -162,7 +162,7 @@ def open_reader(path: Path) -> Connection:
         raise JournalError(f"there is no journal at {path}")
     connection = connect(path, read_only=True)
     with _closing_on_failure(connection):
-        _configure(connection)
+        configure(connection)
         if not _is_journal(connection):
             raise NotADBError
     return connection
@@ -181,7 +181,8 @@ def _closing_on_failure(connection: Connection) -> Generator[None]:
         raise
 
 
-def _configure(connection: Connection) -> None:
+def configure(connection: Connection) -> None:
+    """Bound what a connection waits for and what it keeps in memory."""
     connection.set_busy_handler(_Patience())
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cache_size = -8192")
@@ -203,7 +204,7 @@ class _Patience:
         return True
 
 
-def _patiently(connection: Connection, statement: str) -> None:
+def patiently(connection: Connection, statement: str) -> None:
     """Switching a new file to WAL does not consult the busy handler; so it is asked here."""
     wait = _Patience()
     attempt = 0

@@ -75,7 +75,8 @@ def _noting(report: Report) -> Generator[None]:
         report.faults.append(Fault("", None, f"the file cannot be read: {problem}"))
 
 
-def _has_log(path: Path) -> bool:
+def has_log(path: Path) -> bool:
+    """Whether the file has a log that is not written back to it yet."""
     log = path.with_name(f"{path.name}-wal")
     return log.exists() and log.stat().st_size > 0
 
@@ -87,7 +88,7 @@ def _check_file(connection: Connection, path: Path, report: Report) -> None:
     if changed:
         problems.append(f"guards are missing or changed: {', '.join(changed)}")
     # Pages that a VACUUM has let go stay in the file until the log is written back to it.
-    settled = not _has_log(path)
+    settled = not has_log(path)
     if settled and path.stat().st_size > connection.pragma("page_count") * connection.pragma("page_size"):
         problems.append("the file is longer than the journal in it")
     report.faults += [Fault("", None, problem) for problem in problems]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
-from tracedesk.contract import Blocks, Page, Tool
+from tracedesk.contract import Blocks, Linked, Page, Tool
 from tracedesk.errors import ClientCannot, ToolError
 from tracedesk.primitives import json
 from tracedesk.primitives.tokens import estimate
@@ -40,6 +40,8 @@ class Reply:
     """Capabilities the client would have had to declare."""
     ref: str = ""
     """The call's own reference."""
+    meta: Mapping[str, Any] | None = None
+    """Facts about the answer, for `_meta`."""
 
     @property
     def is_error(self) -> bool:
@@ -52,6 +54,11 @@ def encode(tool: Tool, value: Any, limits: Limits) -> Reply:
         return _encode_page(tool, value, limits)
     if isinstance(value, Blocks):
         return _encode_blocks(tool, value, limits)
+    if isinstance(value, Linked):
+        reply = encode(tool, value.body, limits)
+        reply.blocks = tuple(link.block() for link in value.links)
+        reply.meta = value.meta
+        return reply
     if isinstance(value, bytes):
         if not tool.binary:
             raise TypeError(f"{tool.name} returned bytes, which no tool's result can carry")
@@ -151,7 +158,7 @@ def tool_result(reply: Reply, tool: Tool, version: str) -> dict[str, Any]:
         result: dict[str, Any] = {"content": list(reply.blocks), "isError": False}
         structured = reply.body
     else:
-        result = {"content": [_text(json.quote(reply.body))], "isError": False}
+        result = {"content": [_text(json.quote(reply.body)), *reply.blocks], "isError": False}
         structured = reply.body if reply.kind == "json" else json.quote(reply.body)
     if structured and _takes_structure(tool, version):
         result["structuredContent"] = json.Raw(structured)

@@ -172,7 +172,7 @@ class Kernel:
         except UnknownTool as unknown:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {unknown.name}", unknown.envelope) from None
         reply = await self._run(tool, {} if arguments is None else arguments, exchange, params)
-        return self._stamped(self._tool_result(tool, reply, exchange), exchange, reply.ref)
+        return self._stamped(self._tool_result(tool, reply, exchange), exchange, reply.ref, reply.meta)
 
     async def _run(self, tool: Tool, arguments: Any, exchange: Exchange, params: Mapping[str, Any]) -> Reply:
         """Dispatch a tool, or what is run like one, with the user's answers so far."""
@@ -200,8 +200,16 @@ class Kernel:
             raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "The client lacks a capability", data)
         return tool_result(reply, tool, exchange.version)
 
-    def _stamped(self, result: dict[str, Any], exchange: Exchange, ref: str = "") -> dict[str, Any]:
+    def _stamped(
+        self,
+        result: dict[str, Any],
+        exchange: Exchange,
+        ref: str = "",
+        facts: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         meta: dict[str, Any] = {CALL_KEY: ref} if ref else {}
+        if facts:
+            meta |= facts
         if exchange.is_modern:
             result.setdefault("resultType", "complete")
             meta |= self._stamp
