@@ -29,6 +29,8 @@ dev: .venv/.dev
 judges: dev
 	$(BIN)/python -m tests.judges.install
 	$(BIN)/python -m tests.judges.install_market
+	$(BIN)/python -m tests.judges.install_beancount
+	$(BIN)/python -m tests.judges.install_risk
 
 test: dev
 	TRACEDESK_BUDGET=1 $(BIN)/python -m pytest -m "not judge"
@@ -53,6 +55,8 @@ bench: judges
 	$(BIN)/python -m benchmarks.rivals
 	$(BIN)/python -m benchmarks.wire
 	$(BIN)/python -m benchmarks.journal
+	$(BIN)/python -m benchmarks.trading_rival
+	$(BIN)/python -m benchmarks.trading
 
 lock: dev
 	$(PIP) uv

@@ -19,6 +19,7 @@ import pytest
 from tests.home import older
 from tests.home.filling import Filled
 from tests.support import ROOT
+from tests.trading.ledgers import open_ledger, script, unguarded, write
 from tracedesk.backup import MANIFEST, BackupError, Manifest, back_up, check, read_manifest
 from tracedesk.catalog import Catalog
 from tracedesk.home import FOLDERS, FORMAT, Home, HomeInUse, HomeTooNew, alone
@@ -331,3 +332,14 @@ def test_a_backup_used_as_a_home_is_complete_and_goes_on(copy: Path, tmp_path: P
     assert verify(restored.trace).is_sound
     again = back_up(copy, tmp_path / "again")
     assert (again.events, check(tmp_path / "again").is_sound) == (19, True)
+
+
+def test_a_ledger_that_was_broken_before_the_backup_is_found(home: Home, tmp_path: Path) -> None:
+    with open_ledger(home.ledger) as ledger:
+        write(ledger, script())
+    back_up(home.path, tmp_path / "sound")
+    assert check(tmp_path / "sound").faults == []
+    with unguarded(home.ledger) as connection:
+        connection.execute("UPDATE posting SET units = units + 1 WHERE entry = 4")
+    back_up(home.path, tmp_path / "broken")
+    assert {name for name, _ in check(tmp_path / "broken").faults} == {"ledger.db"}

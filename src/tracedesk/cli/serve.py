@@ -34,6 +34,9 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--port", type=int, metavar="N", help="The HTTP port; 0 takes any free one [default: 3000].")
 @click.option("--toolsets", metavar="A,B", help="The toolsets to serve [default: every one that is built].")
 @click.option("--read-only", is_flag=True, default=None, help="Serve only tools that change nothing.")
+@click.option(
+    "--clock", metavar="WHEN", help="The market's clock: replay, system, or where a new replay begins."
+)
 @click.option("--max-bytes", type=int, metavar="N", help="The hard cap of one answer [default: 1048576].")
 @click.option(
     "--max-tokens", type=int, metavar="N", help="The budget of an answer with a next page [default: 8000]."
@@ -52,6 +55,7 @@ def serve(
     tls_key: Path | None,
     behind_proxy: bool,
     hosts: tuple[str, ...],
+    clock: str | None,
     **flags: Any,
 ) -> None:
     """Serve the desk to MCP clients over HTTP or stdio.
@@ -61,7 +65,8 @@ def serve(
     """
     chosen = _transport(transports)
     tls = _tls(tls_cert, tls_key)
-    settings = console.settings(**flags)
+    tables = {"trading": {"clock": clock}} if clock is not None else None
+    settings = console.settings(tables=tables, **flags)
     if chosen == "stdio":
         _serve_stdio(settings)
     else:
@@ -106,11 +111,12 @@ def _complete(settings: Settings) -> Settings:
 
 def _serve_stdio(settings: Settings) -> None:
     from tracedesk import serve as server
+    from tracedesk.config import BadSetting
     from tracedesk.toolsets import UnknownToolset
 
     try:
         server.stdio(_complete(settings))
-    except UnknownToolset as fault:
+    except (UnknownToolset, BadSetting) as fault:
         raise Misuse(sentence(fault)) from None
 
 
@@ -118,6 +124,7 @@ def _serve_http(
     console: Console, settings: Settings, tls: Tls | None, behind_proxy: bool, hosts: tuple[str, ...]
 ) -> None:
     from tracedesk import serve as server
+    from tracedesk.config import BadSetting
     from tracedesk.toolsets import UnknownToolset
 
     settings = _complete(settings)
@@ -125,7 +132,7 @@ def _serve_http(
     _remark(console, settings.host, behind_proxy, hosts)
     try:
         server.http(settings, ready, tls=tls, behind_proxy=behind_proxy, hosts=hosts)
-    except UnknownToolset as fault:
+    except (UnknownToolset, BadSetting) as fault:
         raise Misuse(sentence(fault)) from None
     except OSError as fault:
         raise Failed(_no_port(fault, settings)) from None

@@ -1,0 +1,227 @@
+"""What risk, a simulation and a start cost: `python -m benchmarks.trading [--json] [--quick]`.
+
+Prints ratios; it judges nothing by its exit code, which is 0 unless a server answers wrongly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+if not __package__:  # run as a file: its own folder is on the path then, and not the one above
+    sys.path[0] = str(Path(__file__).parents[1])
+
+from benchmarks import trading_desk, trading_risk, trading_rival
+from benchmarks.measure import Neighbours, best_ratio, machine, paired_ratio, summary, supported
+from benchmarks.messages import Misbehaved
+from benchmarks.process import client_placed
+from benchmarks.trading_desk import ALPACA, Simulations, Start
+
+BARS: Final = {"risk": 1.5, "simulate": 10.0, "start": 0.7, "bytes": 0.3}
+QUIET: Final = 0.1
+METHOD: Final = {
+    "ratio": "of times, our best round / their best round; contestants take turns and each round begins with "
+    "another",
+    "paired_ratio": "median over rounds of ours / theirs within the same round",
+    "risk": f"the three figures of {trading_risk.SYMBOLS} symbols over {trading_risk.DAYS} returns, wall "
+    "clock, one thread of BLAS; all contestants must agree to 1e-9. Ours starts from one series a symbol, "
+    "each with its own days, and compares all days, checks all prices, and says what the figures rest on",
+    trading_risk.SERIES: "the most direct numpy from the same series: one array of all of them, then "
+    "P[1:] / P[:-1] - 1, a product with the weights, sort, cumprod, mean and std; days are not looked at",
+    trading_risk.MATRIX: "the same when somebody has already put all prices into one matrix; without a bar, "
+    "since nobody hands the desk such a matrix",
+    trading_risk.OURS_SHARED: "ours when the series share one array of days, which is then not compared",
+    "simulate": f"milliseconds of trade_simulate with {len(trading_desk.SYMBOLS)} trades in as many symbols, "
+    "over stdio, each call under its own id, with files as the provider of quotes and history: the server's "
+    "own measure in its call records (from the request's admission to the encoded result), median of all "
+    "calls but the first few; `client_ms` is what the client waited, and the first call reads all files",
+    "start": "CPU of all threads from spawn to the answered tools/list after a handshake, from the kernel's "
+    "schedstat, in a warm page cache; ours is `tracedesk serve --stdio --toolsets trading`",
+    "bytes": "the whole line that answers tools/list",
+    "rival": f"alpaca-mcp-server {trading_rival.VERSION} as pip installs it; its credentials open nothing",
+    "placement": "the client on one CPU, every server on another",
+    "neighbours_cores": "CPU that other processes or the host took during the run, in cores; above "
+    f"{QUIET} the figures are unfit for claims",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much of each; the defaults are for claims."""
+
+    risk_rounds: int = 60
+    calls: int = 200
+    starts: int = 9
+
+
+QUICK: Final = Plan(3, 5, 1)
+
+Claim = dict[str, Any]
+
+
+# --- claims
+
+
+def risk_claims(rounds: Mapping[str, Sequence[float]]) -> list[Claim]:
+    """Ours against numpy from the same series, and for the record against a ready matrix."""
+    ours = rounds[trading_risk.OURS]
+    series, matrix = trading_risk.SERIES, trading_risk.MATRIX
+    return [
+        _compared("risk of 500 x 2,500", BARS["risk"], ours, rounds[series], series),
+        _compared("the same, prices put together", None, ours, rounds[matrix], matrix),
+    ]
+
+
+def _compared(
+    name: str, bar: float | None, ours: Sequence[float], theirs: Sequence[float], against: str
+) -> Claim:
+    ratio = best_ratio(ours, theirs)
+    met = None if bar is None else ratio <= bar
+    paired = round(paired_ratio(ours, theirs), 3)
+    return {
+        "name": name,
+        "bar": bar,
+        "ratio": round(ratio, 3),
+        "paired_ratio": paired,
+        "met": met,
+        "against": against,
+    }
+
+
+def simulate_claim(found: Simulations) -> Claim:
+    """The one figure that is no ratio: milliseconds against a limit of milliseconds."""
+    spent = median(found.recorded_us) / 1000
+    claim = {"name": "trade_simulate, 20 symbols, ms", "bar": BARS["simulate"], "ratio": round(spent, 3)}
+    return {**claim, "met": spent <= BARS["simulate"], "against": "its limit"}
+
+
+def start_claims(found: Mapping[str, Sequence[Start]]) -> list[Claim]:
+    """CPU and bytes up to the list of tools; none without the rival."""
+    if ALPACA not in found:
+        return []
+    ours, theirs = found[trading_desk.OURS], found[ALPACA]
+    cpu = _compared(
+        "spawn to tools/list, CPU",
+        BARS["start"],
+        [s.cpu_us for s in ours],
+        [s.cpu_us for s in theirs],
+        ALPACA,
+    )
+    ratio = ours[0].bytes / theirs[0].bytes
+    claim = {"name": "bytes of tools/list", "bar": BARS["bytes"], "ratio": round(ratio, 3)}
+    return [cpu, {**claim, "met": ratio <= BARS["bytes"], "against": ALPACA}]
+
+
+# --- figures
+
+
+def measure(folder: Path, plan: Plan) -> dict[str, Any]:
+    """Everything, in the order of the report."""
+    neighbours = Neighbours()
+    with client_placed():
+        _say("risk")
+        rounds = trading_risk.measure(plan.risk_rounds)
+        _say("cold start")
+        starts = trading_desk.starts(folder / "start", plan.starts)
+        _say("simulations")
+        simulated = trading_desk.simulations(folder / "simulate", plan.calls)
+    return {
+        "claims": [*risk_claims(rounds), simulate_claim(simulated), *start_claims(starts)],
+        "risk_us": {name: summary(values) for name, values in rounds.items()},
+        "simulate": _simulated(simulated),
+        "start": {name: _started(values) for name, values in starts.items()},
+        "not_installed": [] if ALPACA in starts else [f"{ALPACA} {trading_rival.VERSION}"],
+        "machine": {**machine(), "neighbours_cores": round(neighbours.cores(), 2)},
+        "method": METHOD,
+    }
+
+
+def _simulated(found: Simulations) -> dict[str, Any]:
+    return {
+        "calls": len(found.waits_us),
+        "server_ms": _milliseconds(found.recorded_us),
+        "client_ms": _milliseconds(found.waits_us),
+        "cpu_ms": round(found.cpu_us / 1000, 3),
+        "first_ms": round(found.first_us / 1000, 3),
+    }
+
+
+def _milliseconds(micros: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(micros)
+    at = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+    return {
+        name: round(ordered[min(len(ordered) - 1, int(len(ordered) * q))] / 1000, 3) for name, q in at.items()
+    }
+
+
+def _started(starts: Sequence[Start]) -> dict[str, Any]:
+    return {
+        "cpu_us": summary([start.cpu_us for start in starts]),
+        "wall_us": summary([start.wall_us for start in starts]),
+        "bytes": starts[0].bytes,
+        "tools": starts[0].tools,
+    }
+
+
+# --- the report
+
+
+def as_text(found: dict[str, Any]) -> str:
+    lines = [f"{'claim':34}{'ratio':>9}{'bar':>7}"]
+    for claim in found["claims"]:
+        verdict = {None: "no bar", True: "met", False: "MISSED"}[claim["met"]]
+        bar = "" if claim["bar"] is None else claim["bar"]
+        lines.append(f"{claim['name']:34}{claim['ratio']:>9}{bar:>7}  {verdict}, against {claim['against']}")
+    lines.append("")
+    lines += [f"{name:34}{spent['best'] / 1000:>9.2f} ms" for name, spent in found["risk_us"].items()]
+    lines += ["", f"simulate: {json.dumps(found['simulate'])}"]
+    for name, row in found["start"].items():
+        spent = row["cpu_us"]["best"] / 1e6
+        lines.append(f"{name:34}{spent:>9.2f} s CPU, {row['tools']} tools in {row['bytes']:,} bytes")
+    return "\n".join([*lines, *_notes(found)])
+
+
+def _notes(found: dict[str, Any]) -> list[str]:
+    notes: list[str] = []
+    if found["not_installed"]:
+        missing = ", ".join(found["not_installed"])
+        notes.append(
+            f"Not installed, so not measured: {missing}. `python -m benchmarks.trading_rival` installs."
+        )
+    others = found["machine"]["neighbours_cores"]
+    if others > QUIET:
+        notes.append(f"Others used {others} cores meanwhile: measure again on an idle machine.")
+    return notes
+
+
+def _say(what: str) -> None:
+    print(f"measuring {what}", file=sys.stderr, flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.trading", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--quick", action="store_true", help="less of everything: shows that it works")
+    options = parser.parse_args(argv)
+    if not supported():
+        print("CPU per thread cannot be read here: this needs Linux with schedstat", file=sys.stderr)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            found = measure(Path(folder), QUICK if options.quick else Plan())
+        except Misbehaved as fault:
+            print(fault, file=sys.stderr)
+            return 1
+    print(json.dumps(found, indent=2) if options.json else as_text(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""`tracedesk market`: where the market's clock stands, and its moves."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tracedesk.cli.console import Console, Failed, Misuse, pass_console, sentence, table
+from tracedesk.cli.frame import DeskGroup
+from tracedesk.primitives import time
+
+if TYPE_CHECKING:
+    from tracedesk.market import Move, ReplayClock
+    from tracedesk.trading.clockwork import Advance, Step
+    from tracedesk.trading.ledger import Ledger
+    from tracedesk.trading.settings import Trading
+
+_SPAN: Final = re.compile(r"([0-9]{1,5})([mhdw])")
+_UNITS: Final = {"m": time.MINUTE, "h": time.HOUR, "d": time.DAY, "w": 7 * time.DAY}
+_SHOWN: Final = 40
+
+
+@click.group(cls=DeskGroup)
+def market() -> None:
+    """See and move the market's replay clock."""
+
+
+@market.command()
+@pass_console
+def show(console: Console) -> None:
+    """Show where the clock stands, whether the exchange is open, and what is quoted."""
+    from tracedesk.market import View, calendar
+    from tracedesk.primitives.time import ManualClock
+
+    settings = _settings(console)
+    if settings.clock == "system":
+        now = time.SystemClock().now_ns()
+    else:
+        with _ledger(console, settings) as ledger:
+            now = ledger.clock_ns() or 0
+    document: dict[str, Any] = {"clock": time.format(now), "open": calendar.is_open(now)}
+    if not document["open"]:
+        document["nextOpen"] = time.format(calendar.next_open(now))
+    rows: list[tuple[str, ...]] = []
+    if settings.clock != "system":
+        view = View(ManualClock(now))
+        quotes = [view.quote(symbol) for symbol in view.symbols()]
+        document["quotes"] = {quote.symbol: str(quote.price) for quote in quotes}
+        rows = [(q.symbol, str(q.price), f"{q.basis} of {q.session}") for q in quotes]
+    state = "open" if document["open"] else f"closed until {document['nextOpen']}"
+    text = f"The clock stands at {document['clock']}; the exchange is {state}."
+    console.answer(document, f"{text}\n\n{table(rows, ('SYMBOL', 'PRICE', 'FROM'))}" if rows else text)
+
+
+@market.command()
+@click.option("--to", metavar="TIME", help="To a time, such as 2012-12-05T10:00-05:00.")
+@click.option("--by", metavar="SPAN", help="By a span: 30m, 6h, 5d, 2w.")
+@click.option("--open", "to_open", is_flag=True, help="To the next open.")
+@click.option("--close", "to_close", is_flag=True, help="To the next close.")
+@pass_console
+def advance(console: Console, to: str | None, by: str | None, to_open: bool, to_close: bool) -> None:
+    """Move the clock forward; splits, dividends and resting orders take their course on the way.
+
+    The move and everything it brings about are entries of the ledger, written together or not at all.
+    Desks that serve this home see the new time with their next call.
+    """
+    if sum((to is not None, by is not None, to_open, to_close)) != 1:
+        raise Misuse("Say one of --to TIME, --by SPAN, --open, --close.")
+    settings = _settings(console)
+    if settings.clock == "system":
+        raise Failed("The market runs by the system's clock ([trading] clock), which nobody moves.")
+    done = _advance(console, settings, _step(to, by, to_open))
+    console.answer(_document(done), _text(done))
+
+
+def _step(to: str | None, by: str | None, to_open: bool) -> Step:
+    if to is not None:
+        try:
+            target = time.parse(to).ns
+        except ValueError as fault:
+            raise Misuse(f"--to: {sentence(fault)}") from None
+        return lambda clock: clock.set(target)
+    if by is not None:
+        span = _SPAN.fullmatch(by)
+        if span is None:
+            raise Misuse(f"--by takes a span like 30m, 6h, 5d or 2w, not {by!r}.")
+        ns = int(span[1]) * _UNITS[span[2]]
+        return lambda clock: clock.advance(ns)
+    return _to_open if to_open else _to_close
+
+
+def _to_open(clock: ReplayClock) -> Move:
+    return clock.to_open()
+
+
+def _to_close(clock: ReplayClock) -> Move:
+    return clock.to_close()
+
+
+def _settings(console: Console) -> Trading:
+    from tracedesk.trading.settings import BadTradingSetting, read
+
+    try:
+        return read(console.settings().tables.get("trading", {}))
+    except BadTradingSetting as fault:
+        raise Misuse(sentence(fault)) from None
+
+
+def _ledger(console: Console, settings: Trading) -> Ledger:
+    from tracedesk.home import Home
+    from tracedesk.trading.ledger import LedgerError
+    from tracedesk.trading.opening import open_ledger
+    from tracedesk.trading.settings import BadTradingSetting
+
+    home = Home.open(console.settings().home)
+    try:
+        return open_ledger(home.ledger, settings, time.SystemClock())
+    except BadTradingSetting as fault:
+        raise Misuse(sentence(fault)) from None
+    except LedgerError as fault:
+        raise Failed(sentence(fault)) from None
+
+
+def _advance(console: Console, settings: Trading, step: Step) -> Advance:
+    from tracedesk.home import Home
+    from tracedesk.market import ClockError
+    from tracedesk.payloads import Payloads
+    from tracedesk.trading.clockwork import advance as move
+    from tracedesk.trading.ledger import LedgerError
+
+    payloads = Payloads(Home.open(console.settings().home).payloads)
+    with _ledger(console, settings) as ledger:
+        try:
+            return move(ledger, payloads, settings, step)
+        except (ClockError, LedgerError) as fault:
+            raise Failed(sentence(fault)) from None
+
+
+def _document(done: Advance) -> dict[str, Any]:
+    return {
+        "from": time.format(done.move.from_ns),
+        "to": time.format(done.move.to_ns),
+        "sessionsClosed": len(done.move.closed),
+        "entries": [
+            {
+                "ref": f"tracedesk://trading/ledger/{seq}",
+                "kind": each.kind,
+                "account": each.account,
+                "clock": time.format(each.clock_ns),
+            }
+            for seq, each in done.happenings
+        ],
+    }
+
+
+def _text(done: Advance) -> str:
+    happened = [(seq, each) for seq, each in done.happenings if each.kind != "clock"]
+    rows = [
+        (str(seq), each.kind, each.account, time.format(each.clock_ns)) for seq, each in happened[:_SHOWN]
+    ]
+    closed = "1 session" if len(done.move.closed) == 1 else f"{len(done.move.closed)} sessions"
+    text = f"The clock stands at {time.format(done.move.to_ns)}; {closed} closed."
+    if not rows:
+        return text
+    more = f"\n... and {len(happened) - _SHOWN} more; --json lists all." if len(happened) > _SHOWN else ""
+    return f"{table(rows, ('ENTRY', 'WHAT', 'ACCOUNT', 'WHEN'))}{more}\n{text}"

@@ -1,0 +1,99 @@
+"""References of the trading toolset: ledger entries, orders, and the bare ids of calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tracedesk.contract import Edge, Source
+from tracedesk.primitives import json
+from tracedesk.primitives.time import format
+from tracedesk.trading.draft import order_id
+from tracedesk.trading.ledger import Entry, Reading
+from tracedesk.trading.units import money, price, quantity
+
+if TYPE_CHECKING:
+    from tracedesk.trading.trader import Trader
+
+LEDGER: Final = "tracedesk://trading/ledger/"
+ORDERS: Final = "tracedesk://trading/orders/"
+
+
+async def resolve(ref: str, trader: Trader, scope: str) -> Source | None:
+    """What a reference points at; a bare id is one of the caller's session, else one in the ledger."""
+    if ref.startswith("tracedesk://"):
+        return await trader.ledger(lambda ledger: _named(ledger, ref))
+    for account in trader.accounts:
+        told = trader.memory.find((account, scope, ref))
+        if told is not None:
+            return await trader.desk.book.resolve(f"tracedesk://calls/{told.call}")
+    return await trader.ledger(lambda ledger: _called(ledger, ref, trader.accounts))
+
+
+def _named(ledger: Reading, ref: str) -> Source | None:
+    if ref.startswith(LEDGER):
+        seq = ref.removeprefix(LEDGER)
+        found = ledger.entry(int(seq)) if seq.isdecimal() and len(seq) < 16 else None
+        return None if found is None else _entry(found)
+    if ref.startswith(ORDERS):
+        return _order(ledger, ref.removeprefix(ORDERS))
+    return None
+
+
+def _called(ledger: Reading, id: str, accounts: tuple[str, ...]) -> Source | None:
+    call = ledger.call_anywhere(id, accounts)
+    found = _intended(ledger, id, accounts) if call is None else ledger.entry(call.entry)
+    return None if found is None else _entry(found)
+
+
+def _intended(ledger: Reading, id: str, accounts: tuple[str, ...]) -> Entry | None:
+    """The entry that wrote a call's orders down, while their outcome is not known."""
+    seqs = (ledger.entry_of_order(order_id(account, id, 0)) for account in accounts)
+    return next((ledger.entry(seq) for seq in seqs if seq is not None), None)
+
+
+def _order(ledger: Reading, id: str) -> Source | None:
+    from tracedesk.trading.reading import shown_order
+
+    found, seq = ledger.order(id), ledger.entry_of_order(id)
+    if found is None or seq is None:
+        return None
+    placed = ledger.entry(seq)
+    body = shown_order(*found, placed.clock_ns if placed else 0)
+    return Source(ORDERS + id, "order", body, (Edge("placed_by", f"{LEDGER}{seq}"),))
+
+
+def _entry(entry: Entry) -> Source:
+    body: dict[str, Any] = {
+        "seq": entry.seq,
+        "kind": entry.kind,
+        "account": entry.account,
+        "at": format(entry.at_ns),
+        "clock": format(entry.clock_ns),
+        "hash": entry.hash.hex(),
+        "facts": entry.body,
+        "fills": [
+            {
+                "order_id": fill.order,
+                "symbol": fill.symbol,
+                "action": fill.side,
+                "quantity": quantity(fill.quantity),
+                "price": price(fill.price),
+                "fees": money(fill.fees),
+                "total_cost": money(fill.total_cost),
+            }
+            for fill in entry.fills
+        ],
+    }
+    if entry.call is not None:
+        body["call"] = {
+            "tool": entry.call.tool,
+            "tool_call_id": entry.call.tool_call_id,
+            "params": json.loads(entry.call.params),
+            "params_sha256": entry.call.params_sha256,
+            "code": entry.call.code,
+        }
+    # What a move of the clock did to an order leads to the order, and so to who placed it and why.
+    placed = {order.id for order in entry.orders}
+    moved = [Edge("of_order", ORDERS + state.order) for state in entry.states if state.order not in placed]
+    made_from = [Edge(edge.relation, edge.ref) for edge in entry.edges]
+    return Source(f"{LEDGER}{entry.seq}", "ledger entry", body, tuple(dict.fromkeys((*made_from, *moved))))

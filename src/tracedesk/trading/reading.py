@@ -1,0 +1,356 @@
+"""The reading tools: each makes the body of one answer and notes what it rests on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from tracedesk.errors import ToolError
+from tracedesk.market import eastern
+from tracedesk.primitives.money import divide, from_units, to_units
+from tracedesk.primitives.time import HOUR, format, parse
+from tracedesk.trading import book, limits, params
+from tracedesk.trading import risk as risk_of
+from tracedesk.trading.model import Order, OrderState, Portfolio
+from tracedesk.trading.sources.seam import METRICS, Candle, Quote, Ratios, Series, Story
+from tracedesk.trading.units import PRICE_PLACES, micros, money, price, quantity
+
+if TYPE_CHECKING:
+    from tracedesk.trading.sources.gate import Got
+    from tracedesk.trading.trader import Request, Trader
+
+T = TypeVar("T")
+MOST_ROWS: Final = 260
+MOST_HOURS: Final = 720
+MOST_WEIGHT: Final = 1_000
+QUOTE_FIELDS: Final = ("price", "change", "change_percent", "volume")
+_PERCENT_PLACES: Final = 4
+
+
+# --- the account -------------------------------------------------------------------------------
+
+
+async def portfolio(trader: Trader, request: Request) -> dict[str, Any]:
+    account = await trader.ledger(lambda ledger: ledger.portfolio(request.account))
+    quotes = await priced(trader, request, list(account.positions))
+    marks = {symbol: micros(got.value.price) for symbol, got in quotes.items()}
+    valued = limits.value(account, marks)
+    positions = [
+        {
+            "symbol": symbol,
+            "quantity": quantity(position.quantity),
+            "avg_price": price(book.average(position)),
+            "current_price": price(marks[symbol]),
+            "market_value": money(valued.market_values[symbol]),
+            "weight": valued.weights[symbol],
+        }
+        for symbol, position in account.positions.items()
+        if position.quantity
+    ]
+    body = {
+        "positions": positions,
+        "cash": money(account.cash),
+        "total_value": money(valued.total_cents),
+        "as_of": format(request.now_ns),
+        "version": account.version,
+    }
+    return {"portfolio": body}
+
+
+async def priced(trader: Trader, request: Request, symbols: Sequence[str]) -> dict[str, Got[Quote]]:
+    """The quotes of symbols that are held: without one of them nothing can be valued."""
+    found: dict[str, Got[Quote]] = {}
+    if not symbols:
+        return found
+    for symbol, answer in (await trader.gate.quotes(symbols, request.now_ns, request.by)).items():
+        if isinstance(answer, ToolError):
+            raise answer
+        request.used(answer, "priced_by")
+        found[symbol] = answer
+    return found
+
+
+async def orders(trader: Trader, request: Request) -> dict[str, Any]:
+    args = request.args
+    limit, cursor = args["limit"], args.get("cursor")
+    only_open = args["status"] == "open"
+    if cursor is not None and await trader.ledger(lambda ledger: ledger.order(cursor)) is None:
+        message = "cursor is not one of this desk's. Send nextCursor of the page before, or none."
+        raise ToolError("INVALID_INPUT", message, {"path": ["cursor"], "retryable": False})
+    found = await trader.ledger(
+        lambda ledger: [
+            (placed, ledger.entry(ledger.entry_of_order(placed[0].id) or 0))
+            for placed in ledger.orders(request.account, open_only=only_open, after=cursor, limit=limit + 1)
+        ]
+    )
+    rows = [shown_order(*placed, entry.clock_ns if entry else 0) for placed, entry in found[:limit]]
+    body: dict[str, Any] = {"orders": rows, "truncated": len(found) > limit}
+    if len(found) > limit:
+        body["nextCursor"] = rows[-1]["order_id"]
+    return body
+
+
+def shown_order(order: Order, state: OrderState, placed_ns: int) -> dict[str, Any]:
+    trade = order.trade
+    return {
+        "order_id": order.id,
+        "symbol": trade.symbol,
+        "action": trade.side,
+        "order_type": trade.type,
+        "quantity": quantity(trade.quantity),
+        "filled_quantity": quantity(state.filled),
+        "price": None if trade.price is None else price(trade.price),
+        "stop_price": None if trade.stop_price is None else price(trade.stop_price),
+        "time_in_force": trade.time_in_force,
+        "status": state.status,
+        "reason": state.reason,
+        "placed_at": format(placed_ns),
+    }
+
+
+async def verification(trader: Trader, request: Request) -> dict[str, Any]:
+    from tracedesk.trading.audit import verify
+
+    report = await asyncio.to_thread(verify, trader.desk.home / "ledger.db")
+    return {
+        "sound": report.is_sound,
+        "entries": report.entries,
+        "head": report.head,
+        "faults": [{"seq": fault.seq, "problem": fault.problem} for fault in report.faults],
+    }
+
+
+# --- the market --------------------------------------------------------------------------------
+
+
+async def quotes(trader: Trader, request: Request) -> dict[str, Any]:
+    kept = _chosen(request.args.get("fields"), QUOTE_FIELDS, "fields")
+    symbols = params.symbols(request.args["symbols"])
+    answers = await trader.gate.quotes(symbols, request.now_ns, request.by)
+    return _rows(request, "quotes", answers, lambda got: _quote(got, kept))
+
+
+def _quote(got: Got[Quote], kept: Sequence[str]) -> dict[str, Any]:
+    quote = got.value
+    change = _change(quote)
+    values = {
+        "price": quote.price,
+        "change": change,
+        "change_percent": _percent(change, quote),
+        "volume": quote.volume,
+    }
+    row: dict[str, Any] = {"symbol": quote.symbol, **{name: values[name] for name in kept}}
+    row["timestamp"] = format(quote.as_of_ns)
+    return {**row, "stale": True} if got.stale else row
+
+
+def _change(quote: Quote) -> Decimal | None:
+    if quote.previous_close is None:
+        return None
+    return price(micros(quote.price) - micros(quote.previous_close))
+
+
+def _percent(change: Decimal | None, quote: Quote) -> Decimal | None:
+    if change is None or not quote.previous_close:
+        return None
+    top = to_units(change, PRICE_PLACES) * 10 ** (_PERCENT_PLACES + 2)
+    return from_units(divide(top, micros(quote.previous_close)), _PERCENT_PLACES)
+
+
+async def fundamentals(trader: Trader, request: Request) -> dict[str, Any]:
+    kept = _chosen(request.args.get("metrics"), METRICS, "metrics")
+    symbols = params.symbols(request.args["symbols"])
+    answers = await trader.gate.fundamentals(symbols, request.now_ns, request.by)
+    return _rows(request, "fundamentals", answers, lambda got: _ratios(got.value, kept))
+
+
+def _ratios(ratios: Ratios, kept: Sequence[str]) -> dict[str, Any]:
+    missing = {name: reason for name, reason in ratios.missing.items() if name in kept}
+    row: dict[str, Any] = {"symbol": ratios.symbol, **{name: ratios.values.get(name) for name in kept}}
+    row["timestamp"] = format(ratios.as_of_ns)
+    row["period_end"] = None if ratios.period_end is None else ratios.period_end.isoformat()
+    if ratios.currency is not None:
+        row["currency"] = ratios.currency
+    return {**row, "missing": missing} if missing else row
+
+
+async def news(trader: Trader, request: Request) -> dict[str, Any]:
+    from tracedesk.trading.sentiment import MODEL
+
+    hours = params.number(request.args.get("hours_back", 24), ["hours_back"])
+    if not 0 < hours <= MOST_HOURS:
+        message = f"hours_back must be above 0 and at most {MOST_HOURS}."
+        raise ToolError("INVALID_INPUT", message, {"path": ["hours_back"], "retryable": False})
+    symbols = params.symbols(request.args["symbols"])
+    since = request.now_ns - int(hours * HOUR)
+    answers = await trader.gate.news(symbols, since, request.now_ns, request.by)
+    body = _rows(request, "news", answers, lambda got: got.value)
+    stories: list[Story] = [story for found in body["news"] for story in found]
+    stories.sort(key=lambda story: story.published_ns, reverse=True)
+    return {**body, "news": [_story(s) for s in stories], "sentiment_model": MODEL, "trust": "external_text"}
+
+
+def _story(story: Story) -> dict[str, Any]:
+    from tracedesk.trading.sentiment import score
+
+    felt = score(f"{story.headline}. {story.summary}")
+    return {
+        "symbol": story.symbol,
+        "headline": story.headline,
+        "summary": story.summary,
+        "sentiment": felt.label,
+        "impact_score": felt.impact_score,
+        "published_at": format(story.published_ns),
+        "source": story.source,
+    }
+
+
+async def history(trader: Trader, request: Request) -> dict[str, Any]:
+    args = request.args
+    symbol = params.symbol(args["symbol"])
+    if args.get("include_forming"):
+        message = (
+            "include_forming: of the session in progress only the open is known, so there is no bar of it. "
+            "Leave it out; get_quotes has the open."
+        )
+        raise ToolError("DATA_UNAVAILABLE", message, {"path": ["include_forming"], "retryable": False})
+    got = await trader.gate.history(symbol, args["period"], args.get("interval"), request.now_ns, request.by)
+    request.used(got)
+    rows = got.value[-MOST_ROWS:]
+    body: dict[str, Any] = {"history": [_candle(candle) for candle in rows]}
+    if len(rows) < len(got.value):
+        body |= {"truncated": True, "total_rows": len(got.value)}
+    return body
+
+
+def _candle(candle: Candle) -> dict[str, Any]:
+    return {
+        "timestamp": format(candle.start_ns),
+        "open": candle.open,
+        "high": candle.high,
+        "low": candle.low,
+        "close": candle.close,
+        "volume": candle.volume,
+        "adjusted_close": candle.adjusted_close,
+    }
+
+
+def _chosen(names: Sequence[str] | None, known: Sequence[str], field: str) -> tuple[str, ...]:
+    if not names:
+        return tuple(known)
+    asked = set(names) - {"symbol", "timestamp"}
+    for index, name in enumerate(names):
+        if name in asked and name not in known:
+            message = f"{field}[{index}] {name[:80]!r} is not known. Use {', '.join(known)}."
+            raise ToolError("INVALID_INPUT", message, {"path": [field, index], "retryable": False})
+    return tuple(name for name in known if name in asked)
+
+
+def _rows(
+    request: Request, name: str, answers: Mapping[str, Got[T] | ToolError], show: Callable[[Got[T]], Any]
+) -> dict[str, Any]:
+    """The rows of the symbols that were found, and the errors of the others; all failed is an error."""
+    rows: list[Any] = []
+    errors: list[dict[str, Any]] = []
+    failure: ToolError | None = None
+    for symbol, answer in answers.items():
+        if isinstance(answer, ToolError):
+            failure = failure or answer
+            errors.append({"symbol": symbol, "code": answer.code, "message": answer.message})
+        else:
+            request.used(answer)
+            rows.append(show(answer))
+    if failure is not None and not rows:
+        details = {**(failure.details or {}), "errors": errors} if len(errors) > 1 else failure.details
+        raise ToolError(failure.code, failure.message, details)
+    return {name: rows, "errors": errors} if errors else {name: rows}
+
+
+# --- risk --------------------------------------------------------------------------------------
+
+
+async def risk(trader: Trader, request: Request) -> dict[str, Any]:
+    args = request.args
+    now_ns = _as_of(args.get("as_of"), request.now_ns)
+    window = args.get("window", trader.settings.window)
+    if "weights" in args:
+        weights, total, basis = _given_weights(args["weights"]), None, "given"
+    else:
+        account = await trader.ledger(lambda ledger: ledger.portfolio(request.account))
+        valued = await _valued(trader, request, account)
+        weights, total, basis = valued.risk_weights(), valued.total_cents, "current"
+    series = await daily(trader, request, list(weights or {}), window + 1, now_ns)
+    found = risk_of.metrics(
+        weights,
+        series,
+        window=window,
+        minimum=min(trader.settings.minimum_returns, window),
+        risk_free=trader.settings.risk_free,
+        total_value_cents=total,
+        weighting=basis,
+    )
+    return {"risk_metrics": shown_risk(found), "weights": weights or {}}
+
+
+async def _valued(trader: Trader, request: Request, account: Portfolio) -> limits.Valued:
+    quotes = await priced(trader, request, list(account.positions))
+    return limits.value(account, {symbol: micros(got.value.price) for symbol, got in quotes.items()})
+
+
+async def daily(
+    trader: Trader, request: Request, symbols: Sequence[str], count: int, now_ns: int
+) -> dict[str, Series]:
+    """The series of symbols; one that a provider does not have leaves the risk unknown."""
+    if not symbols:
+        return {}
+    found: dict[str, Series] = {}
+    for symbol, answer in (await trader.gate.daily(symbols, count, now_ns, request.by)).items():
+        if not isinstance(answer, ToolError):
+            request.used(answer, "risk_from")
+            found[symbol] = answer.value
+        elif answer.code != "DATA_UNAVAILABLE":
+            raise answer
+    return found
+
+
+def shown_risk(found: risk_of.Metrics) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "var_95_1d": found.var_95_1d,
+        "var_95_1d_amount": found.var_95_1d_amount,
+        "max_drawdown": found.max_drawdown,
+        "sharpe_ratio": found.sharpe_ratio,
+        "basis": found.basis,
+    }
+    return {**body, "reasons": found.reasons} if found.reasons else body
+
+
+def _given_weights(value: Mapping[str, Any]) -> dict[str, float]:
+    return {params.symbol(name, ["weights", name]): _weight(name, weight) for name, weight in value.items()}
+
+
+def _weight(name: str, weight: Any) -> float:
+    """A weight with all its digits, so that those of an answer can be given back."""
+    if not -MOST_WEIGHT <= weight <= MOST_WEIGHT:
+        message = f"weights.{name[:40]} must be from -{MOST_WEIGHT} to {MOST_WEIGHT}; 1 is the total value."
+        raise ToolError("INVALID_INPUT", message, {"path": ["weights", name], "retryable": False})
+    return float(weight)
+
+
+def _as_of(text: str | None, now_ns: int) -> int:
+    if text is None:
+        return now_ns
+    try:
+        at = parse(text, edge="end")
+    except ValueError as fault:
+        raise ToolError("INVALID_INPUT", f"as_of: {fault}", {"path": ["as_of"], "retryable": False}) from None
+    if at.ns > now_ns:
+        today = eastern.to_day(now_ns).isoformat()
+        if text == today:
+            return now_ns
+        message = (
+            f"as_of is after the market's clock, which stands at {format(now_ns)}. Ask for a time before it."
+        )
+        raise ToolError("INVALID_INPUT", message, {"path": ["as_of"], "retryable": False})
+    return at.ns

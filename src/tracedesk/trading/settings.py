@@ -1,0 +1,187 @@
+"""The `[trading]` table of tracedesk.toml: what the model cannot reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from typing import Any, Final, Literal, cast
+
+from tracedesk.config import FILE, BadSetting
+from tracedesk.primitives import money
+
+State = Literal["ACTIVE", "REDUCING", "HALTED"]
+STATES: Final = ("ACTIVE", "REDUCING", "HALTED")
+
+
+class BadTradingSetting(BadSetting):
+    """A value of `[trading]` that cannot be used, with what fits."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"in {FILE}, {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`[trading.limits]`: judged on the portfolio as it would be after a batch."""
+
+    max_order_notional: Decimal = Decimal("10000")
+    """The most one order may be worth."""
+    max_position_weight: Decimal = Decimal("0.15")
+    """The most of the total value that one position may be."""
+    max_gross_leverage: Decimal = Decimal("1.0")
+    """The most that all positions together, long and short, may be of the total value."""
+    max_var_95_1d: Decimal = Decimal("0.05")
+    """The most one-day 95 % value at risk, as a fraction of the total value."""
+    max_daily_loss: Decimal = Decimal("0.05")
+    """The most that may be lost since the last close, as a fraction of the value then."""
+    max_orders_per_minute: int = 60
+    """The most orders of an account within a minute of real time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """`[trading.costs]`: what paper fills cost."""
+
+    slippage_bps: Decimal = Decimal("5")
+    """How far a market price moves against the owner, in hundredths of a percent."""
+    fee_per_share: Decimal = Decimal("0.005")
+    """The fee of one share."""
+    fee_minimum: Decimal = Decimal("1.00")
+    """The least fee of an order that trades at all."""
+    participation: Decimal = Decimal("0.10")
+    """The most of the prior 20 sessions' average volume that one order takes in one session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    """`[trading.providers]`: who is asked for what, first to last; and for how long an answer holds."""
+
+    quotes: tuple[str, ...] = ("embedded",)
+    """Who is asked for quotes: embedded, files, yahoo, or the address of a service."""
+    history: tuple[str, ...] = ("embedded",)
+    """Who is asked for bars."""
+    news: tuple[str, ...] = ("files",)
+    """Who is asked for news."""
+    fundamentals: tuple[str, ...] = ("files",)
+    """Who is asked for ratios."""
+    folder: str = "market"
+    """Where the provider `files` looks, inside the home."""
+    quotes_ttl: int = 15
+    """Seconds that a quote holds."""
+    news_ttl: int = 300
+    """Seconds that news hold."""
+    fundamentals_ttl: int = 86_400
+    """Seconds that ratios hold."""
+    unknown_symbol_ttl: int = 60
+    """Seconds that a provider is believed that a symbol does not exist."""
+    requests_per_minute: int = 60
+    """The most requests to one provider within a minute."""
+    attempts: int = 3
+    """How often a request that failed on the network is made in all."""
+    timeout_ms: int = 5_000
+    """How long one request may take."""
+    allow_stale: bool = False
+    """Whether an answer past its time may be used, marked, when nobody answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trading:
+    """Everything in `[trading]`, with its default."""
+
+    account: str = "default"
+    """The account of a call that names none."""
+    accounts: tuple[str, ...] = ()
+    """Other accounts that `user_id` may name; the default one always may."""
+    cash: Decimal = Decimal("100000.00")
+    """What a new account opens with."""
+    clock: str = "replay"
+    """`replay`, `system`, or the time a new replay begins at."""
+    state: State = "ACTIVE"
+    """ACTIVE, REDUCING (only towards zero) or HALTED (no trade)."""
+    live_trading: bool = False
+    """Whether orders may go to a real broker; paper needs no consent."""
+    resting_orders: bool = True
+    """Whether orders may rest (`time_in_force` day or gtc); `cancel_trade_order` is served with it."""
+    short_selling: bool = False
+    """Whether more may be sold than is held."""
+    fractional: bool = True
+    """Whether quantities may have places, up to nine."""
+    window: int = 252
+    """Returns that risk is computed from."""
+    minimum_returns: int = 30
+    """Returns without which risk is unknown."""
+    risk_free: Decimal = Decimal("0")
+    """The yearly risk-free rate of the Sharpe ratio."""
+    simulation_ttl: int = 60
+    """Seconds, on the market's clock, that a simulation can be executed as it was shown."""
+    limits: Limits = field(default_factory=Limits)
+    """The risk limits."""
+    costs: Costs = field(default_factory=Costs)
+    """What paper fills cost."""
+    providers: Providers = field(default_factory=Providers)
+    """Who is asked."""
+
+
+TABLE: Final = Trading
+"""The root of the toolset's settings, for the reference."""
+
+
+def read(table: Mapping[str, Any]) -> Trading:
+    """The settings of a `[trading]` table; raises `BadTradingSetting` for what does not fit."""
+    return cast("Trading", _read(Trading, table, "trading"))
+
+
+def _read(kind: type[Any], table: Mapping[str, Any], path: str) -> Any:
+    defaults = kind()
+    known = {f.name: getattr(defaults, f.name) for f in fields(kind)}
+    for name in table:
+        if name not in known:
+            raise BadTradingSetting(f"{path}.{name} is not a setting; there are {', '.join(known)}")
+    return kind(**{name: _fit(known[name], value, f"{path}.{name}") for name, value in table.items()})
+
+
+def _fit(like: Any, value: Any, path: str) -> Any:
+    if isinstance(like, (Limits, Costs, Providers)):
+        if not isinstance(value, dict):
+            raise BadTradingSetting(f"{path} must be a table")
+        return _read(type(like), cast("dict[str, Any]", value), path)
+    try:
+        return _checked(path, _convert(like, value))
+    except (TypeError, ValueError):
+        raise BadTradingSetting(f"{path} must be {_expected(path, like)}, not {value!r}") from None
+
+
+def _convert(like: Any, value: Any) -> Any:
+    if isinstance(like, (bool, str)):
+        if type(value) is not type(like):
+            raise TypeError
+        return value
+    if isinstance(like, tuple):
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in cast("list[Any]", value)):
+            raise TypeError
+        return tuple(cast("list[str]", value))
+    if isinstance(like, int):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError
+        return value
+    # TOML has binary floats only; what the user typed is what `repr` prints.
+    return money.parse(repr(value) if isinstance(value, float) else value)
+
+
+def _checked(path: str, value: Any) -> Any:
+    if path == "trading.state" and value not in STATES:
+        raise ValueError
+    if isinstance(value, (int, Decimal)) and not isinstance(value, bool) and value < 0:
+        raise ValueError
+    return value
+
+
+def _expected(path: str, like: Any) -> str:
+    if path == "trading.state":
+        return "one of " + ", ".join(STATES)
+    if isinstance(like, bool):
+        return "true or false"
+    if isinstance(like, tuple):
+        return "a list of names"
+    return "text" if isinstance(like, str) else "a number that is not negative"

@@ -1,0 +1,1 @@
+"""Where quotes, histories, news and fundamentals come from."""

@@ -1,0 +1,89 @@
+"""The providers that the settings name, made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from tracedesk.trading.settings import BadTradingSetting, Providers
+
+KINDS: Final = ("quotes", "history", "news", "fundamentals")
+NAMES: Final = ("embedded", "files", "yahoo")
+_ADDRESSES: Final = ("http://", "https://")
+
+
+class Provider(Protocol):
+    """A source of one or more kinds of facts; the sources of `seam` say how each is asked."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kinds(self) -> tuple[str, ...]: ...
+
+
+def make(settings: Providers, home_path: Path, system_clock: bool) -> dict[str, Any]:
+    """Return each provider that `[trading.providers]` names, by its name; nothing is read or reached yet.
+
+    A name is `embedded`, `files`, `yahoo`, or the address of a service that speaks the wire told in `http`.
+    Raises `BadTradingSetting` for another name, or one that does not have what it is named for.
+    """
+    made: dict[str, Any] = {}
+    for kind in KINDS:
+        for name in getattr(settings, kind):
+            if name not in made:
+                made[name] = _made(name, kind, settings, home_path, system_clock)
+            _check_offers(made[name], name, kind)
+    return made
+
+
+def _made(name: str, kind: str, settings: Providers, home_path: Path, system_clock: bool) -> Provider:
+    if name.lower().startswith(_ADDRESSES):
+        return _service(name, kind)
+    makers: dict[str, Callable[[], Provider]] = {
+        "embedded": _embedded,
+        "files": lambda: _files(home_path, settings.folder),
+        "yahoo": lambda: _yahoo(system_clock, settings.timeout_ms),
+    }
+    if name not in makers:
+        raise BadTradingSetting(
+            f"trading.providers.{kind} names {name!r}; there are {', '.join(NAMES)} and http addresses"
+        )
+    return makers[name]()
+
+
+def _check_offers(provider: Provider, name: str, kind: str) -> None:
+    if kind not in provider.kinds:
+        offers = ", ".join(provider.kinds)
+        raise BadTradingSetting(f"trading.providers.{kind} names {name!r}, which has only {offers}")
+
+
+def _embedded() -> Provider:
+    from tracedesk.trading.sources.embedded import Embedded
+
+    return Embedded()
+
+
+def _files(home_path: Path, folder: str) -> Provider:
+    from tracedesk.trading.sources.files import Files
+
+    place = home_path / folder
+    if not folder or not place.resolve().is_relative_to(home_path.resolve()):
+        raise BadTradingSetting(f"trading.providers.folder must name a folder in the home, not {folder!r}")
+    return Files(place)
+
+
+def _yahoo(system_clock: bool, timeout_ms: int) -> Provider:
+    from tracedesk.trading.sources.yahoo import Yahoo
+
+    return Yahoo(system_clock=system_clock, timeout_s=timeout_ms / 1000)
+
+
+def _service(address: str, kind: str) -> Provider:
+    from tracedesk.trading.sources.http import BadAddress, Http
+
+    try:
+        return Http(address)
+    except BadAddress as error:
+        raise BadTradingSetting(f"trading.providers.{kind}: {error}") from None

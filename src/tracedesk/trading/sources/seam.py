@@ -1,0 +1,155 @@
+"""What a provider of market facts must offer, and what it hands over."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from tracedesk.errors import ToolError
+
+T = TypeVar("T")
+
+METRICS: Final = (
+    "pe_ratio", "peg_ratio", "ev_ebitda", "roic", "gross_margin", "current_ratio", "debt_to_equity",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The last price of a symbol, when it was made, and what it is compared with."""
+
+    symbol: str
+    price: Decimal
+    as_of_ns: int
+    previous_close: Decimal | None = None
+    volume: int | None = None
+    bid: Decimal | None = None
+    ask: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candle:
+    """One bar; `start_ns` is its start, a daily bar's is its session's open."""
+
+    start_ns: int
+    open: Decimal
+    high: Decimal
+    low: Decimal
+    close: Decimal
+    volume: int
+    adjusted_close: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Daily columns for arithmetic, oldest first: days as ordinals of `date`, prices as binary64."""
+
+    days: array[int]
+    adjusted: array[float]
+    volumes: array[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A headline as its publisher wrote it: text from outside, never to be obeyed."""
+
+    symbol: str
+    headline: str
+    summary: str
+    published_ns: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """Fundamentals of one symbol; each of `METRICS` is in `values` or has its reason in `missing`."""
+
+    symbol: str
+    values: Mapping[str, Decimal]
+    missing: Mapping[str, str]
+    as_of_ns: int
+    period_end: date | None = None
+    currency: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch(Generic[T]):
+    """One answer of a provider: what it says of each symbol, and the bytes it said it in."""
+
+    values: Mapping[str, T]
+    failures: Mapping[str, ToolError] = field(default_factory=dict[str, ToolError])
+    body: bytes = b""
+    media_type: str = "application/json"
+
+
+class QuoteSource(Protocol):
+    """Last prices."""
+
+    name: str
+
+    async def quotes(self, symbols: Sequence[str], now_ns: int) -> Fetch[Quote]: ...
+
+
+class HistorySource(Protocol):
+    """Bars: those asked for by period and interval, and the daily columns that risk is computed from."""
+
+    name: str
+
+    async def history(
+        self, symbol: str, period: str, interval: str, now_ns: int
+    ) -> Fetch[tuple[Candle, ...]]: ...
+
+    async def daily(self, symbols: Sequence[str], count: int, now_ns: int) -> Fetch[Series]:
+        """Up to `count` of the last full sessions before `now_ns`."""
+        ...
+
+
+class NewsSource(Protocol):
+    """Stories published in (since_ns, now_ns], newest first."""
+
+    name: str
+
+    async def news(self, symbols: Sequence[str], since_ns: int, now_ns: int) -> Fetch[tuple[Story, ...]]: ...
+
+
+class FundamentalsSource(Protocol):
+    """Ratios."""
+
+    name: str
+
+    async def fundamentals(self, symbols: Sequence[str], now_ns: int) -> Fetch[Ratios]: ...
+
+
+# --- how a provider fails ----------------------------------------------------------------------
+
+
+def invalid_symbol(symbol: str, known: Sequence[str] = ()) -> ToolError:
+    """The provider positively denies that the symbol exists."""
+    remedy = f"Use one of {', '.join(known)}." if known else "Check its spelling."
+    return ToolError("INVALID_SYMBOL", f"symbol {symbol!r} is not known. {remedy}", _details(symbol, False))
+
+
+def unavailable(symbol: str, what: str, remedy: str) -> ToolError:
+    """The provider answered, and has nothing."""
+    return ToolError("DATA_UNAVAILABLE", f"{what} of {symbol!r}: none. {remedy}", _details(symbol, False))
+
+
+def rate_limited(provider: str, retry_after_s: float) -> ToolError:
+    """The provider, or our own allowance for it, is spent for now."""
+    message = f"{provider} takes no more requests now; retry after {retry_after_s:g} s."
+    details = {"provider": provider, "retryable": True, "retry_after_s": retry_after_s}
+    return ToolError("RATE_LIMITED", message, details)
+
+
+def network_error(provider: str, problem: str) -> ToolError:
+    """The provider could not be reached, or did not answer in time."""
+    message = f"{provider} could not be reached ({problem}). Retry later, or choose another provider."
+    return ToolError("NETWORK_ERROR", message, {"provider": provider, "retryable": True})
+
+
+def _details(symbol: str, retryable: bool) -> dict[str, Any]:
+    return {"symbol": symbol, "retryable": retryable}

@@ -1,0 +1,246 @@
+"""Tables of the folder of dropped files: strict CSV and JSON lines, whose errors name file and line."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from array import array
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from tracedesk.market import calendar
+from tracedesk.primitives import json
+from tracedesk.trading.sources import shapes
+from tracedesk.trading.units import PRICE_PLACES
+
+T = TypeVar("T")
+
+LARGEST_FILE: Final = 16 << 20
+KEPT_BYTES: Final = 64 << 20
+"""Contents of read files that are kept in memory, the ones unused for longest going first."""
+
+BARS: Final = ("date", "open", "high", "low", "close", "volume")
+ADJUSTED: Final = "adjusted_close"
+
+_PRICE: Final = re.compile(rb" *(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,6})? *")
+_PLAIN: Final = re.compile(rb" *(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,20})? *")
+_WHOLE: Final = re.compile(rb" *(?:0|[1-9][0-9]{0,17}) *")
+
+
+class BadFile(ValueError):
+    """A file that cannot be used: where, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class File(Generic[T]):
+    """A file as it was read: its name in the folder, the digest of its bytes, and what they say."""
+
+    name: str
+    sha256: str
+    content: T
+
+
+class Shelf:
+    """Reads files once, and again when they change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._kept: OrderedDict[str, tuple[tuple[int, int, int], int, File[Any]]] = OrderedDict()
+        self._bytes = 0
+
+    def read(self, name: str, parse: Callable[[str, bytes], T]) -> File[T] | None:
+        """Return the file, parsed, or None when it is not there; raises `BadFile`."""
+        path = self.folder / name
+        try:
+            stat = path.stat()
+            mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            kept = self._kept.get(name)
+            if kept is not None and kept[0] == mark:
+                self._kept.move_to_end(name)
+                return kept[2]
+            if stat.st_size > LARGEST_FILE:
+                raise BadFile(f"{name} has {stat.st_size} bytes; at most {LARGEST_FILE} are read")
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise BadFile(f"{name} cannot be read ({error.strerror})") from None
+        file = File(name, hashlib.sha256(raw).hexdigest(), parse(name, raw))
+        self._keep(name, mark, len(raw), file)
+        return file
+
+    def _keep(self, name: str, mark: tuple[int, int, int], size: int, file: File[Any]) -> None:
+        old = self._kept.pop(name, None)
+        self._bytes += size - (old[1] if old else 0)
+        self._kept[name] = (mark, size, file)
+        while self._bytes > KEPT_BYTES and len(self._kept) > 1:
+            _, (_, freed, _) = self._kept.popitem(last=False)
+            self._bytes -= freed
+
+
+# --- bars -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A session's bar as its line has it."""
+
+    session: date
+    open: Decimal
+    high: Decimal
+    low: Decimal
+    close: Decimal
+    volume: int
+    adjusted_close: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A file of bars: columns for arithmetic, and its lines, which are exact and small."""
+
+    order: tuple[int, ...]
+    lines: tuple[bytes, ...]
+    days: array[int]
+    adjusted: array[float]
+    volumes: array[int]
+
+    def row(self, index: int) -> Row:
+        return _row(self.lines[index].split(b","), self.order)
+
+    def adjusted_digits(self, first: int, end: int) -> list[bytes]:
+        """The adjusted closes of some rows as they are written."""
+        at = self.order[-1] if self.order[-1] >= 0 else self.order[BARS.index("close")]
+        return [line.split(b",")[at].strip() for line in self.lines[first:end]]
+
+    def until(self, last: date | None) -> int:
+        """How many rows there are up to the day."""
+        return 0 if last is None else bisect_right(self.days, last.toordinal())
+
+
+def bars(name: str, raw: bytes) -> Bars:
+    """Parse `date,open,high,low,close,volume[,adjusted_close]`, in any order of columns, oldest day first."""
+    lines = raw.removeprefix(b"\xef\xbb\xbf").splitlines()
+    header = lines[0].decode("ascii", "replace").strip().split(",") if lines else []
+    _check_header(name, header, BARS, (ADJUSTED,))
+    order = tuple(header.index(column) if column in header else -1 for column in (*BARS, ADJUSTED))
+    kept: list[bytes] = []
+    days, adjusted, volumes = array("q"), array("d"), array("q")
+    for at, line in enumerate(lines[1:], 2):
+        if not line.strip():
+            continue
+        session, close, traded = _checked(name, at, line, order, len(header))
+        if days and session.toordinal() <= days[-1]:
+            raise BadFile(f"{name} line {at}: {session} does not come after the day before it")
+        kept.append(line)
+        days.append(session.toordinal())
+        adjusted.append(close)
+        volumes.append(traded)
+    return Bars(order, tuple(kept), days, adjusted, volumes)
+
+
+def _checked(name: str, at: int, line: bytes, order: Sequence[int], width: int) -> tuple[date, float, int]:
+    """Return a line's day, adjusted close and volume."""
+    cells = line.split(b",")
+    try:
+        if len(cells) != width:
+            raise shapes.BadShape(f"{len(cells)} cells, not {width}")
+        opening, high, low, close = (_float(cells[order[i]], _PRICE) for i in range(1, 5))
+        if not 0 < low <= min(opening, close) <= max(opening, close) <= high:
+            shapes.check_range(*_prices(cells, order), "the bar")
+        adjusted = close if order[-1] < 0 else _float(cells[order[-1]], _PLAIN)
+        if adjusted <= 0:
+            raise shapes.BadShape(f"{ADJUSTED} must be above zero")
+        session = shapes.day(cells[order[0]].decode("ascii").strip(), "date")
+        reason = calendar.closed_for(session)
+        traded = _whole(cells[order[5]])
+    except ValueError as error:
+        raise BadFile(f"{name} line {at}: {error}") from None
+    if reason is not None:
+        raise BadFile(f"{name} line {at}: {session} is not a session of the exchange ({reason})")
+    return session, adjusted, traded
+
+
+def _float(cell: bytes, form: re.Pattern[bytes]) -> float:
+    if not form.fullmatch(cell):
+        places = PRICE_PLACES if form is _PRICE else 20
+        raise shapes.BadShape(f"{_shown(cell)} is not a plain decimal with at most {places} places")
+    return float(cell)
+
+
+def _whole(cell: bytes) -> int:
+    if not _WHOLE.fullmatch(cell):
+        raise shapes.BadShape(f"{_shown(cell)} is not a whole number of shares")
+    return int(cell)
+
+
+def _shown(cell: bytes) -> str:
+    return repr(cell[:40].decode("ascii", "replace"))
+
+
+def _prices(cells: Sequence[bytes], order: Sequence[int]) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+    opening, high, low, close = (
+        shapes.dollars(cells[order[at]].decode("ascii").strip(), BARS[at]) for at in range(1, 5)
+    )
+    return opening, high, low, close
+
+
+def _row(cells: Sequence[bytes], order: Sequence[int]) -> Row:
+    opening, high, low, close = _prices(cells, order)
+    adjusted = close if order[-1] < 0 else shapes.price(cells[order[-1]].decode("ascii").strip(), ADJUSTED)
+    day = shapes.day(cells[order[0]].decode("ascii").strip(), "date")
+    return Row(day, opening, high, low, close, int(cells[order[5]]), adjusted)
+
+
+# --- other tables ---------------------------------------------------------------------------------
+
+
+def csv_rows(
+    name: str, raw: bytes, needed: Sequence[str], optional: Sequence[str]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield each row as its line number and its cells by column."""
+    try:
+        reader = csv.reader(raw.decode("utf-8-sig").splitlines(keepends=True), strict=True)
+        header = [column.strip() for column in next(reader, list[str]())]
+        _check_header(name, header, needed, optional)
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise BadFile(f"{name} line {reader.line_num}: {len(cells)} cells, not {len(header)}")
+            yield reader.line_num, {c: cell.strip() for c, cell in zip(header, cells, strict=True)}
+    except UnicodeDecodeError:
+        raise BadFile(f"{name} is not UTF-8") from None
+    except csv.Error as error:
+        raise BadFile(f"{name} is not CSV: {error}") from None
+
+
+def json_rows(name: str, raw: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield each line that is not blank as its number and its JSON object."""
+    for at, line in enumerate(raw.split(b"\n"), 1):
+        if line.strip():
+            try:
+                yield at, shapes.record(json.loads(line), "the line")
+            except ValueError as error:
+                raise BadFile(f"{name} line {at}: {error}") from None
+
+
+def symbol(value: Any) -> str:
+    """A symbol as the desk writes them."""
+    if not isinstance(value, str) or not shapes.SYMBOL.fullmatch(value):
+        raise shapes.BadShape(f"symbol {value!r} must be 1 to 15 of A-Z, 0-9 and . ^ = -")
+    return value
+
+
+def _check_header(name: str, header: Sequence[str], needed: Sequence[str], optional: Sequence[str]) -> None:
+    missing = [column for column in needed if column not in header]
+    other = [column for column in header if column not in (*needed, *optional)]
+    if missing or other or len(set(header)) != len(header):
+        wanted = ",".join((*needed, *(f"[{column}]" for column in optional)))
+        raise BadFile(f"{name} line 1: the columns must be {wanted}, not {','.join(header)[:200]!r}")

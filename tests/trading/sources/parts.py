@@ -1,0 +1,84 @@
+"""What several of these tests need: an instant, a scripted provider, and a loop that turns a manual clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal
+from typing import Any, Final, TypeVar, cast
+
+from tracedesk.errors import ToolError
+from tracedesk.primitives import json, time
+from tracedesk.primitives.time import ManualClock
+from tracedesk.trading.sources.gate import Got
+from tracedesk.trading.sources.seam import Fetch, Quote
+
+T = TypeVar("T")
+
+NOW: Final = time.parse("2012-12-03T15:30:00Z").ns
+"""Monday 2012-12-03, 10:30 in New York: an hour into the session."""
+
+
+def at(text: str) -> int:
+    return time.parse(text).ns
+
+
+def got(answer: Got[T] | ToolError) -> Got[T]:
+    assert isinstance(answer, Got), answer
+    return answer
+
+
+def refused(answer: Any) -> ToolError:
+    assert isinstance(answer, ToolError), answer
+    return answer
+
+
+class Scripted:
+    """A provider of quotes that does the next act of its script at each request; the last is repeated."""
+
+    kinds = ("quotes",)
+
+    def __init__(self, name: str, *script: Any, local: bool = False) -> None:
+        self.name = name
+        self.local = local
+        self.script: list[Any] = list(script)
+        self.asked: list[list[str]] = []
+
+    async def quotes(self, symbols: Sequence[str], now_ns: int) -> Fetch[Quote]:
+        self.asked.append(list(symbols))
+        act = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        if isinstance(act, ToolError):
+            raise act
+        if isinstance(act, Fetch):
+            return cast("Fetch[Quote]", act)
+        return await cast("Awaitable[Fetch[Quote]]", act(symbols, now_ns))
+
+
+async def all_good(symbols: Sequence[str], now_ns: int) -> Fetch[Quote]:
+    """A quote of 10.00 for each symbol."""
+    return priced(symbols, now_ns, "10.00")
+
+
+def priced(symbols: Sequence[str], now_ns: int, price: str) -> Fetch[Quote]:
+    body = json.dumps({"symbols": {symbol: {"price": Decimal(price)} for symbol in symbols}})
+    return Fetch({symbol: Quote(symbol, Decimal(price), now_ns) for symbol in symbols}, {}, body)
+
+
+async def settle(done: Callable[[], bool], turns: int = 2_000) -> None:
+    """Let the loop run until something holds; other threads may have to run too."""
+    for _ in range(turns):
+        if done():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it never came to hold")
+
+
+async def turning(clock: ManualClock, work: Awaitable[T], step: float = 0.25) -> T:
+    """Await something while the clock is moved on in steps, as long as it takes."""
+    task = asyncio.ensure_future(work)
+    for _ in range(2_000):
+        await asyncio.sleep(0.001)
+        if task.done():
+            return task.result()
+        clock.advance(step)
+    raise AssertionError("the clock ran for long, and nothing came")
