@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Iterable
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -19,7 +20,14 @@ class UnknownToolset(ValueError):
 
 def built() -> tuple[str, ...]:
     """The toolsets this version serves: those whose tools module is in the package."""
-    return tuple(name for name in TOOLSETS if importlib.util.find_spec(f"tracedesk.{name}") is not None)
+    return tuple(name for name in TOOLSETS if _has_tools(name))
+
+
+def _has_tools(name: str) -> bool:
+    """Look for the module without importing its package."""
+    package = importlib.util.find_spec(f"tracedesk.{name}")
+    places = None if package is None else package.submodule_search_locations
+    return bool(places) and PathFinder.find_spec(f"tracedesk.{name}.tools", list(places)) is not None
 
 
 def load(names: Iterable[str]) -> list[Toolset[Any]]:
