@@ -31,6 +31,7 @@ judges: dev
 	$(BIN)/python -m tests.judges.install_market
 	$(BIN)/python -m tests.judges.install_beancount
 	$(BIN)/python -m tests.judges.install_risk
+	$(BIN)/python -m tests.trading.sources.install_yahoo
 
 test: dev
 	TRACEDESK_BUDGET=1 $(BIN)/python -m pytest -m "not judge"

@@ -61,7 +61,7 @@ def served(*script: loopback.Act, **providers: Any) -> Setting:
     @asynccontextmanager
     async def setting(home: Path) -> AsyncGenerator[Scene]:
         async with loopback.running(*script) as service:
-            table = {"quotes": [service.url], "attempts": 1, "timeout_ms": 200, **providers}
+            table = {"quotes": [service.url], "attempts": 1, **providers}
             async with agent(home, {"providers": table}) as found:
                 yield Scene(found, "get_quotes", {"symbols": ["IBM"]})
 
@@ -180,7 +180,7 @@ def test_each_code_has_its_envelope_on_both_doors(
 @pytest.mark.parametrize("act", [loopback.hang, loopback.close, loopback.break_off])
 def test_a_provider_that_cannot_be_understood_is_a_network_error(tmp_path: Path, act: loopback.Act) -> None:
     async def main() -> None:
-        async with served(act)(tmp_path) as scene:
+        async with served(act, timeout_ms=100)(tmp_path) as scene:
             error = (await scene.found.refused(scene.tool, ID, **scene.arguments))["error"]
             assert error["code"] == "NETWORK_ERROR"
             assert "could not be reached" in error["message"]

@@ -140,6 +140,23 @@ def test_a_change_is_repeated_word_for_word_by_another_desk_later(
     run(main())
 
 
+def test_a_trade_is_repeated_by_a_desk_that_no_longer_knows_what_it_rested_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        bound = {"trades": [BUY], "simulation_ref": "s", "rationale_refs": ["q"]}
+        async with agent(tmp_path) as found:
+            await found.call("get_quotes", "q", symbols=["AAPL"])
+            leg = {name: BUY[name] for name in ("symbol", "action", "quantity")}
+            await found.call("trade_simulate", "s", trades=[leg])
+            first = await found.raw("trade_execute", "same", **bound)
+            assert first.structured["execution"]["trades"][0]["status"] == "filled"
+        async with agent(tmp_path) as found:
+            assert text(await found.raw("trade_execute", "same", **bound)) == text(first)
+            forgotten = await found.refused("trade_execute", "new", **bound)
+            assert forgotten["error"]["code"] == "INVALID_INPUT"
+
+    run(main())
+
+
 def test_a_cancellation_is_made_once_and_repeated_after_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
         async with agent(tmp_path) as found:

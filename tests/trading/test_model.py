@@ -39,8 +39,8 @@ from tracedesk.wire.dispatch import Origin
 from tracedesk.wire.door import Silence
 from tracedesk.wire.encode import Reply
 
-CASH: Final = (10_000_000, 10_000_000, 50_000)
-"""What accounts begin with: enough for most orders, or hardly for any."""
+CASH: Final = (10_000_000, 10_000_000, 10_000_000, 3_000)
+"""What accounts begin with: enough for most orders, or hardly for any and its fees."""
 STARTS: Final = ("2012-12-03T15:30:00Z", "2013-02-05T18:00:00Z", "2005-02-24T14:30:00Z")
 """The default one, one before three dividends, and one two sessions before a split."""
 FINAL: Final = ("INSUFFICIENT_FUNDS", "INSUFFICIENT_POSITION", "INVALID_SYMBOL", "MARKET_CLOSED")
@@ -50,7 +50,9 @@ _SYMBOLS: Final = ("AAPL", "IBM", "MSFT", "GOOG")
 _QUANTITIES: Final = st.one_of(
     st.integers(1, 60).map(Decimal),
     st.integers(1, 60 * 10**3).map(lambda n: Decimal(n).scaleb(-3)),
-    st.sampled_from([Decimal("0.333333333"), Decimal("0.000000001"), Decimal(300), Decimal(5_000)]),
+    st.sampled_from(
+        [Decimal("0.333333333"), Decimal("0.05"), Decimal("0.000000001"), Decimal(300), Decimal(5_000)]
+    ),
 )
 _LEGS: Final = st.fixed_dictionaries(
     {
@@ -95,6 +97,8 @@ class Lives(RuleBasedStateMachine):
         self.reopened = False
         self.loop = uvloop.new_event_loop()
         self._open()
+        # Something that splits and pays dividends is held from the start, where there is money for it.
+        self._trade([_bought("AAPL", Decimal(5)), _bought("IBM", Decimal("7.5"))])
 
     def _open(self) -> None:
         self.stack = AsyncExitStack()
@@ -110,8 +114,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule(symbol=st.sampled_from(_SYMBOLS), quantity=_QUANTITIES)
     def buy(self, symbol: str, quantity: Decimal) -> None:
-        leg = {"symbol": symbol, "action": "buy", "quantity": quantity, "order_type": "market"}
-        self._trade([self._leg(leg, 0, 2)])
+        self._trade([_bought(symbol, quantity)])
 
     @rule(symbol=st.sampled_from(_SYMBOLS), quantity=_QUANTITIES, below=st.integers(1, 40), kind=_RESTING)
     def buy_later(self, symbol: str, quantity: Decimal, below: int, kind: tuple[str, str]) -> None:
@@ -323,6 +326,11 @@ def _chosen(home: Path, start: str, cash: int) -> Settings:
     return settings(home, clock=start, cash=cash // 100, limits=limits, costs=costs)
 
 
+def _bought(symbol: str, quantity: Decimal) -> dict[str, Any]:
+    leg = {"symbol": symbol, "action": "buy", "quantity": quantity}
+    return {**leg, "order_type": "market", "time_in_force": "ioc"}
+
+
 def _order(id: str, index: int, leg: dict[str, Any]) -> Order:
     level = int((leg.get("price") or leg.get("stop_price") or 0) * 10**6)
     return Order(
@@ -342,10 +350,11 @@ def _figures(leg: dict[str, Any]) -> tuple[str, int, int | None, int]:
     return leg["status"], int(leg["quantity"] * SHARE), price, int(leg["total_cost"] * 100)
 
 
-def _live(examples: int, steps: int) -> None:
+def _live(examples: int, steps: int, *, derandomize: bool = False) -> None:
     bounds = hypothesis_settings(
         max_examples=examples,
         stateful_step_count=steps,
+        derandomize=derandomize,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
@@ -359,10 +368,26 @@ def _live(examples: int, steps: int) -> None:
 
 
 def test_200_lives_of_an_account_agree_with_a_plain_model() -> None:
-    _live(200, 50)
+    """The same lives each time, so that what must come up does; the long run draws others."""
+    _live(200, 25, derandomize=True)
 
 
 @pytest.mark.judge
 @pytest.mark.timeout(3600)
 def test_2000_lives_of_an_account_agree_with_a_plain_model() -> None:
     _live(2_000, 50)
+
+
+@pytest.mark.xfail(strict=True, reason="the fees of a sale are not held against the cash")
+def test_a_sale_that_costs_more_than_it_brings_is_refused_without_the_cash_for_it(tmp_path: Path) -> None:
+    async def main() -> list[str | None]:
+        chosen = settings(tmp_path / "home", clock=STARTS[0], cash=29)
+        async with trading_desk(chosen) as (desk, _):
+            origin = Origin("stdio:model", Silence())
+            sale = {**_bought("MSFT", Decimal("0.001")), "action": "sell"}
+            legs = [_bought("MSFT", Decimal(1)), sale, sale]
+            calls = [{"tool_call_id": f"call-{n}", "trades": [leg]} for n, leg in enumerate(legs)]
+            return [(await desk.dispatch.call("trade_execute", call, origin)).code for call in calls]
+
+    # 29.00 buys a share for 27.79 and pays 0.97 for one sale of a thousandth; 0.24 is left.
+    assert uvloop.run(main()) == [None, None, "INSUFFICIENT_FUNDS"]

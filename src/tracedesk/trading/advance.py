@@ -25,7 +25,6 @@ from datetime import date
 from typing import Any, Final, Literal
 
 from tracedesk.market import Action, Bar, Bars, Dividend, Move, NoBars, Split, View, calendar
-from tracedesk.market.dataset import EMBEDDED, Dataset
 from tracedesk.primitives import json
 from tracedesk.primitives.money import divide, to_text
 from tracedesk.primitives.time import ManualClock, format
@@ -42,6 +41,7 @@ from tracedesk.trading.model import (
     Trade,
 )
 from tracedesk.trading.settings import Trading
+from tracedesk.trading.sources.embedded import dataset
 from tracedesk.trading.units import CASH_PLACES, QUANTITY_PLACES, quantity
 
 SPLIT: Final = "SPLIT"
@@ -92,11 +92,12 @@ def plan(
     portfolios: Iterable[Portfolio],
     resting: Iterable[Resting],
     settings: Trading,
-    source: Mapping[str, Bars] = EMBEDDED,
+    source: Mapping[str, Bars] | None = None,
 ) -> list[Happening]:
     """What the move brings about, first to last.
 
-    `portfolios` has every account with positions or resting orders; `resting` is in order of placement.
+    Bars are the embedded ones unless others are given. `portfolios` has every account with positions or
+    resting orders; `resting` is in order of placement.
     """
     accounts = _Accounts(portfolios, resting, settings)
     happenings: list[Happening] = []
@@ -249,11 +250,11 @@ class _Day:
 class _Market:
     """What is known at the open or the close of one session."""
 
-    def __init__(self, edge: int, session: date, source: Mapping[str, Bars]) -> None:
+    def __init__(self, edge: int, session: date, source: Mapping[str, Bars] | None) -> None:
         self.edge = edge
         self.session = session
-        self._source = source
-        self._view = View(ManualClock(edge), source)
+        self._is_embedded = source is None
+        self._view = View(ManualClock(edge)) if source is None else View(ManualClock(edge), source)
         self._days: dict[str, _Day] = {}
 
     def actions(self, symbol: str) -> list[Action]:
@@ -291,18 +292,10 @@ class _Market:
             "symbol": symbol,
             "session": self.session.isoformat(),
             "clock": format(self.edge),
-            **_files(self._source, symbol),
+            **({"dataset": dataset((symbol,))} if self._is_embedded else {}),
             **shown,
         }
         return _Proof(json.dumps(document))
-
-
-def _files(source: Mapping[str, Bars], symbol: str) -> dict[str, Any]:
-    """The digests of the files that an embedded symbol was read from."""
-    if not isinstance(source, Dataset) or symbol not in source:
-        return {}
-    digests = source.manifest["sha256"]
-    return {"dataset": {"sha256": {name: digests[name] for name in (f"{symbol}.bars", "actions.csv")}}}
 
 
 def _shown(bar: Bar) -> dict[str, Any]:

@@ -54,7 +54,7 @@ async def get_portfolio(args: Arguments, call: Call[Trader]) -> Linked:
     return await call.state.read("get_portfolio", args, call, reading.portfolio)
 
 
-@trading.tool(annotations=_READS, scope="read", deadline=10.0)
+@trading.tool(annotations=_READS, scope="read", deadline=20.0)
 async def get_quotes(args: Arguments, call: Call[Trader]) -> Linked:
     """Last prices. `change_percent` is in percent (1.24 = 1.24 %), against the previous close.
 
@@ -66,7 +66,7 @@ async def get_quotes(args: Arguments, call: Call[Trader]) -> Linked:
     return await call.state.read("get_quotes", args, call, reading.quotes)
 
 
-@trading.tool(annotations=_READS, scope="read", deadline=10.0)
+@trading.tool(annotations=_READS, scope="read", deadline=20.0)
 async def get_fundamentals(args: Arguments, call: Call[Trader]) -> Linked:
     """Ratios: margins and roic as fractions, debt_to_equity as a ratio. Null has its reason in `missing`."""
     from tracedesk.trading import reading
@@ -74,7 +74,7 @@ async def get_fundamentals(args: Arguments, call: Call[Trader]) -> Linked:
     return await call.state.read("get_fundamentals", args, call, reading.fundamentals)
 
 
-@trading.tool(annotations=_READS, scope="read", deadline=10.0)
+@trading.tool(annotations=_READS, scope="read", deadline=20.0)
 async def get_news(args: Arguments, call: Call[Trader]) -> Linked:
     """Headlines of the last `hours_back` hours (default 24, at most 720) before the market's clock.
 
@@ -85,7 +85,7 @@ async def get_news(args: Arguments, call: Call[Trader]) -> Linked:
     return await call.state.read("get_news", args, call, reading.news)
 
 
-@trading.tool(annotations=_READS, scope="read", deadline=10.0)
+@trading.tool(annotations=_READS, scope="read", deadline=20.0)
 async def get_history(args: Arguments, call: Call[Trader]) -> Linked:
     """Bars, oldest first, stamped at their start; the newest 260 at most, the whole series is linked."""
     from tracedesk.trading import reading

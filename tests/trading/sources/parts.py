@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from tracedesk.errors import ToolError
+from tracedesk.payloads import Payloads
 from tracedesk.primitives import json, time
 from tracedesk.primitives.time import ManualClock
-from tracedesk.trading.sources.gate import Got
-from tracedesk.trading.sources.seam import Fetch, Quote
+from tracedesk.trading.settings import Providers
+from tracedesk.trading.sources.gate import Gate, Got
+from tracedesk.trading.sources.seam import Fetch, Quote, network_error, rate_limited, unavailable
 
 T = TypeVar("T")
 
@@ -82,3 +85,18 @@ async def turning(clock: ManualClock, work: Awaitable[T], step: float = 0.25) ->
             return task.result()
         clock.advance(step)
     raise AssertionError("the clock ran for long, and nothing came")
+
+
+DOWN = network_error("far", "refused")
+BUSY = rate_limited("far", 7)
+NOTHING = unavailable("A", "a quote", "Ask elsewhere.")
+
+
+def gate(
+    folder: Path, clock: ManualClock, *providers: Any, system_clock: bool = False, **settings: Any
+) -> Gate:
+    names = tuple(provider.name for provider in providers)
+    kinds: dict[str, Any] = {"quotes": names, "history": (), "news": (), "fundamentals": ()}
+    chosen = Providers(**{**kinds, **settings})
+    made = {provider.name: provider for provider in providers}
+    return Gate(made, chosen, Payloads(folder / "payloads"), clock, system_clock=system_clock)

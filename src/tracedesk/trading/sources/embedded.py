@@ -181,7 +181,7 @@ def _body(kind: str, now_ns: int, asked: dict[str, str], shown: dict[str, Any]) 
     document: dict[str, Any] = {"provider": Embedded.name, "kind": kind, "clock": format(now_ns), **asked}
     if kind == "history":
         document["columns"] = ["start", "open", "high", "low", "close", "volume", "adjusted_close"]
-    document["dataset"] = _dataset(tuple(shown))
+    document["dataset"] = dataset(tuple(shown))
     document["symbols"] = shown
     return json.dumps(document)
 
@@ -192,9 +192,10 @@ def _manifest() -> dict[str, Any]:
     return json.loads(files("tracedesk.market").joinpath("data", "manifest.json").read_bytes())
 
 
-def _dataset(symbols: tuple[str, ...]) -> dict[str, Any]:
+def dataset(symbols: tuple[str, ...]) -> dict[str, Any]:
+    """Where embedded symbols come from, and the digests of the files they were read from."""
     digests, source = _manifest()["sha256"], _manifest()["source"]
-    names = [*(f"{symbol}.bars" for symbol in symbols), "actions.csv"]
+    names = [name for name in (*(f"{symbol}.bars" for symbol in symbols), "actions.csv") if name in digests]
     return {
         "source": f"{source['package']}, {source['file']}",
         "sha256": {name: digests[name] for name in names},
