@@ -10,7 +10,15 @@ import pytest
 
 from tests.support import ROOT
 
-EXPECTED = {"ask_the_desk.py": ["tools: desk_status, get_source, trace", "traced: call desk_status ok"]}
+EXPECTED = {
+    "ask_the_desk.py": ["traced: call desk_status ok"],
+    "trade_with_a_trace.py": [
+        "filled at: 190.8554",
+        "sent twice, traded once: True",
+        "which says: 190.76",
+        "ledger is sound: True",
+    ],
+}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)

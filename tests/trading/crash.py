@@ -340,6 +340,7 @@ class Inquest:
         self._filled: dict[int, list[tuple[Any, ...]]] = {}
         self._cash = Decimal(0)
         self._holdings = Counter[str]()
+        self._acts: set[tuple[str, str, int]] = set()
         self._kept: set[int] = set()
 
     def examine(self, answers: list[bytes]) -> list[str]:
@@ -385,6 +386,19 @@ class Inquest:
             self._filled.setdefault(_marked(fill.quantity), []).append(told)
         if entry.kind in ("open", "dividend"):
             self._cash += sum(money(p.units) for p in entry.postings if (p.book, p.asset) == ("cash", CASH))
+        yield from self._acted(entry)
+
+    def _acted(self, entry: Entry) -> Generator[str]:
+        """Splits and dividends: once each, and all of those that a move passed with the share held."""
+        if entry.kind in ("split", "dividend"):
+            deed = (entry.kind, entry.body["symbol"], entry.clock_ns)
+            if deed in self._acts:
+                yield f"entry {entry.seq}: the {deed} is there twice: doubled"
+            self._acts.add(deed)
+        if entry.kind == "clock":
+            missing = _due(entry.body["from_ns"], entry.body["to_ns"], +self._holdings) - self._acts
+            if missing:
+                yield f"entry {entry.seq}: the move left out {missing}: lost"
 
     def _step(self, entry: Entry) -> int | None:
         """The step that an entry is the deed of."""
@@ -420,6 +434,13 @@ class Inquest:
                 yield f"the resting order of step {number} was told {told} and has {filled}"
         elif sorted(told) != sorted(filled):
             yield f"step {number} was told {told}, and the ledger has {filled}"
+
+
+def _due(from_ns: int, to_ns: int, held: Counter[str]) -> set[tuple[str, str, int]]:
+    """The splits and dividends of shares that a move passes."""
+    every = [(type(a).__name__.lower(), s, a.ex_date) for s in held for a in EMBEDDED[s].actions]
+    due = [(kind, symbol, calendar.open_ns(day)) for kind, symbol, day in every]
+    return {deed for deed in due if from_ns < deed[2] <= to_ns}
 
 
 def _is_fair(step: Step, code: str) -> bool:

@@ -140,6 +140,7 @@ SHAPES: Final[list[tuple[dict[str, Any], list[Any]]]] = [
     ({"trades": [{**LEG, "symbol": ""}]}, ["trades", 0, "symbol"]),
     ({"trades": [{**LEG, "symbol": "../etc"}]}, ["trades", 0, "symbol"]),
     ({"trades": [LEG], "rationale_refs": ["had", "nowhere"]}, ["rationale_refs", 1]),
+    ({"trades": [LEG], "rationale_refs": ["had"] * 101}, ["rationale_refs"]),
     ({"trades": [LEG], "simulation_ref": "had"}, ["simulation_ref"]),
     ({"trades": [LEG], "user_id": "mallory"}, ["user_id"]),
 ]
@@ -228,7 +229,7 @@ def test_an_event_may_be_eight_levels_deep_and_64_kib_large_and_no_more(tmp_path
             for data in (nested(9), {"text": "x" * 65_536}, {"list": [[[[[[[[1]]]]]]]]}):
                 error = (await found.refused("log_event", event_type="alert", data=data))["error"]
                 assert (error["code"], error["details"]["path"]) == ("INVALID_INPUT", ["data"])
-            for refs in (["nowhere"], "had", [1]):
+            for refs in (["nowhere"], "had", [1], ["had"] * 101):
                 error = (await found.refused("log_event", event_type="signal", data={"source_refs": refs}))[
                     "error"
                 ]

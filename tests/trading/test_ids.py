@@ -275,6 +275,22 @@ def test_calls_at_once_with_one_id_are_answered_by_one_of_them(
     run(main())
 
 
+def test_two_desks_asked_at_once_with_one_id_trade_once_and_answer_alike(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent(tmp_path) as one, agent(tmp_path) as other:
+            for number in range(5):
+                id, before = f"same{number}", await entries(one)
+                legs = [{**BUY, "quantity": 1}]
+                replies = await asyncio.gather(
+                    *(found.raw("trade_execute", id, trades=legs) for found in (one, other))
+                )
+                assert not any(reply.json["result"]["isError"] for reply in replies)
+                assert len({text(reply) for reply in replies}) == 1
+                assert await entries(other) == before + 1
+
+    run(main())
+
+
 def test_two_requests_at_once_under_one_id_are_one_trade_and_one_conflict(tmp_path: Path) -> None:
     async def main() -> None:
         async with agent(tmp_path) as found:

@@ -24,6 +24,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.support import run
 from tests.trading.crash import settings, trading_desk
 from tests.trading.model_account import LARGEST, PARTICIPATION, SHARE, Account, Order, Refused
 from tracedesk.config import Settings
@@ -390,4 +391,4 @@ def test_a_sale_that_costs_more_than_it_brings_is_refused_without_the_cash_for_i
             return [(await desk.dispatch.call("trade_execute", call, origin)).code for call in calls]
 
     # 29.00 buys a share for 27.79 and pays 0.97 for one sale of a thousandth; 0.24 is left.
-    assert uvloop.run(main()) == [None, None, "INSUFFICIENT_FUNDS"]
+    assert run(main()) == [None, None, "INSUFFICIENT_FUNDS"]

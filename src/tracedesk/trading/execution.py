@@ -37,6 +37,8 @@ FINAL: Final = frozenset(
 """Refusals that depend on the moment: an id that got one keeps it, so that a retry cannot trade later."""
 
 CANCELLED: Final = "CANCELLED_BY_CALLER"
+MOST_REFS: Final = 100
+"""References that one call may cite."""
 _ATTEMPTS: Final = 5
 
 
@@ -124,8 +126,11 @@ def _check_open(now_ns: int) -> None:
 
 
 async def resolved(request: Request, refs: Any, path: str) -> tuple[str, ...]:
-    """The references, each as what it resolves to; one that does not is refused."""
-    found: list[str] = []
+    """The references, each once and as what it resolves to; one that does not is refused."""
+    if len(refs) > MOST_REFS:
+        message = f"{path} has {len(refs)} references; give at most {MOST_REFS}."
+        raise ToolError("INVALID_INPUT", message, {"path": [path], "retryable": False})
+    found: dict[str, None] = {}
     for index, ref in enumerate(refs):
         source = await request.call.resolve(ref)
         if source is None:
@@ -133,7 +138,7 @@ async def resolved(request: Request, refs: Any, path: str) -> tuple[str, ...]:
                 f"{path}[{index}] {ref[:120]!r} resolves to nothing. Cite ids and references you were given."
             )
             raise ToolError("INVALID_INPUT", message, {"path": [path, index], "retryable": False})
-        found.append(source.ref)
+        found[source.ref] = None
     return tuple(found)
 
 

@@ -182,6 +182,11 @@ class Reading:
         query = "SELECT entry FROM trade_order WHERE id = ?"
         return next((seq for (seq,) in self._connection.execute(query, (identifier,))), None)
 
+    def entries_of_order(self, identifier: str) -> list[int]:
+        """Every entry that changed an order's state, first to last."""
+        query = "SELECT DISTINCT entry FROM order_state WHERE order_id = ? ORDER BY entry"
+        return [seq for (seq,) in self._connection.execute(query, (identifier,))]
+
     def _orders(self, condition: str, bindings: Sequence[Any]) -> Generator[Placed]:
         for row in self._connection.execute(f"SELECT {_ORDER} WHERE {condition}", bindings):
             identifier, account, leg, *trade, client_id, status, filled, reason = row

@@ -59,7 +59,8 @@ def _order(ledger: Reading, id: str) -> Source | None:
         return None
     placed = ledger.entry(seq)
     body = shown_order(*found, placed.clock_ns if placed else 0)
-    return Source(ORDERS + id, "order", body, (Edge("placed_by", f"{LEDGER}{seq}"),))
+    later = [Edge("changed_by", f"{LEDGER}{entry}") for entry in ledger.entries_of_order(id) if entry != seq]
+    return Source(ORDERS + id, "order", body, (Edge("placed_by", f"{LEDGER}{seq}"), *later))
 
 
 def _entry(entry: Entry) -> Source:

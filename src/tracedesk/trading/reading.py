@@ -286,7 +286,7 @@ async def risk(trader: Trader, request: Request) -> dict[str, Any]:
         weights,
         series,
         window=window,
-        minimum=min(trader.settings.minimum_returns, window),
+        minimum=trader.settings.minimum_returns,
         risk_free=trader.settings.risk_free,
         total_value_cents=total,
         weighting=basis,
