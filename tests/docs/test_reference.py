@@ -54,8 +54,15 @@ def test_every_parameter_of_a_built_tool_is_in_the_reference() -> None:
 def test_every_setting_is_explained_with_its_variable() -> None:
     page = settings.page()
     for field in fields(Settings):
-        assert f"| `{field.name}` |" in page
-        assert f"`TRACEDESK_{field.name.upper()}`" in page
+        if field.name != "tables":
+            assert f"| `{field.name}` |" in page
+            assert f"`TRACEDESK_{field.name.upper()}`" in page
+
+
+def test_every_setting_of_a_toolset_is_explained_under_its_table() -> None:
+    page = settings.page()
+    assert "## `[trading.limits]`" in page
+    assert "| `max_order_notional` | `10000` | The most one order may be worth. |" in page
 
 
 def test_every_command_is_in_the_reference() -> None:
