@@ -340,6 +340,7 @@ class Inquest:
         self._filled: dict[int, list[tuple[Any, ...]]] = {}
         self._cash = Decimal(0)
         self._holdings = Counter[str]()
+        self._is_moving = False
         self._acts: set[tuple[str, str, int]] = set()
         self._kept: set[int] = set()
 
@@ -351,6 +352,8 @@ class Inquest:
         with LedgerReader(self._path) as ledger, ledger.at_once() as now:
             problems = [p for entry in now.entries(self._seen, 10**6) for p in self._read(entry)]
             account = now.portfolio("default")
+        if self._is_moving:
+            problems.append("what a move brought about is there, and the move is not: lost")
         held = {symbol: position.quantity for symbol, position in account.positions.items()}
         if (money(account.cash), held) != (self._cash, dict(+self._holdings)):
             problems.append(f"the account is {account}, and not {self._cash} and {self._holdings}")
@@ -395,6 +398,8 @@ class Inquest:
             if deed in self._acts:
                 yield f"entry {entry.seq}: the {deed} is there twice: doubled"
             self._acts.add(deed)
+        if entry.kind in ("split", "dividend", "fill", "order", "clock"):
+            self._is_moving = entry.kind != "clock"
         if entry.kind == "clock":
             missing = _due(entry.body["from_ns"], entry.body["to_ns"], +self._holdings) - self._acts
             if missing:

@@ -64,9 +64,10 @@ _LEGS: Final = st.fixed_dictionaries(
         "time_in_force": st.sampled_from(["ioc", "day", "gtc", "gtc"]),
     }
 )
-_LEVELS: Final = st.one_of(st.integers(-30, 30), st.sampled_from([-200, -1, 0, 0, 1, 200]))
-"""How far from the open a limit or a stop is, in thousandths of it."""
+_LEVELS: Final = st.one_of(st.integers(-30, 30), st.sampled_from([-200, 0, 200, "low", "high"]))
+"""How far from the open a limit or a stop is, in thousandths of it; or the end of the session's range."""
 
+_AWAY: Final = st.one_of(st.integers(1, 40), st.sampled_from(["low", "high"]))
 _RESTING: Final = st.tuples(st.sampled_from(["limit", "stop"]), st.sampled_from(["day", "gtc"]))
 _MOVES: Final = (
     *["into the next session"] * 4,
@@ -110,17 +111,17 @@ class Lives(RuleBasedStateMachine):
     # --- what is done
 
     @rule(legs=st.lists(st.tuples(_LEGS, _LEVELS, st.integers(2, 6)), min_size=1, max_size=3))
-    def trade(self, legs: list[tuple[dict[str, Any], int, int]]) -> None:
+    def trade(self, legs: list[tuple[dict[str, Any], int | str, int]]) -> None:
         self._trade([self._leg(*leg) for leg in legs])
 
     @rule(symbol=st.sampled_from(_SYMBOLS), quantity=_QUANTITIES)
     def buy(self, symbol: str, quantity: Decimal) -> None:
         self._trade([_bought(symbol, quantity)])
 
-    @rule(symbol=st.sampled_from(_SYMBOLS), quantity=_QUANTITIES, below=st.integers(1, 40), kind=_RESTING)
-    def buy_later(self, symbol: str, quantity: Decimal, below: int, kind: tuple[str, str]) -> None:
+    @rule(symbol=st.sampled_from(_SYMBOLS), quantity=_QUANTITIES, away=_AWAY, kind=_RESTING)
+    def buy_later(self, symbol: str, quantity: Decimal, away: int | str, kind: tuple[str, str]) -> None:
         leg = {"symbol": symbol, "action": "buy", "quantity": quantity, "order_type": kind[0]}
-        level = -below if kind[0] == "limit" else below
+        level = away if isinstance(away, str) else -away if kind[0] == "limit" else away
         self._trade([self._leg({**leg, "time_in_force": kind[1]}, level, 2)])
 
     @precondition(lambda self: self.model.held)
@@ -132,17 +133,21 @@ class Lives(RuleBasedStateMachine):
         tif = data.draw(st.sampled_from(["ioc", "day", "gtc"]))
         self._trade([self._leg({**leg, "time_in_force": tif}, data.draw(_LEVELS), 2)])
 
-    def _leg(self, leg: dict[str, Any], level: int, places: int) -> dict[str, Any]:
+    def _leg(self, leg: dict[str, Any], level: int | str, places: int) -> dict[str, Any]:
         """The leg with a limit or a stop near the last open."""
         if leg["order_type"] == "market":
             return {**leg, "time_in_force": "ioc"}
         name = "price" if leg["order_type"] == "limit" else "stop_price"
-        return {**leg, name: round(self._last_open(leg["symbol"]) * (1000 + level) / 1000, places)}
+        return {**leg, name: self._level(leg["symbol"], level, places)}
 
-    def _last_open(self, symbol: str) -> Decimal:
+    def _level(self, symbol: str, level: int | str, places: int) -> Decimal:
         session = calendar.opened_by(self.model.now)
-        found = EMBEDDED[symbol].open_on(session) if symbol in EMBEDDED and session else None
-        return found or Decimal(25)
+        bar = EMBEDDED[symbol].on(session) if symbol in EMBEDDED and session else None
+        if bar is None:
+            return Decimal(25)
+        if isinstance(level, str):
+            return bar.low if level == "low" else bar.high
+        return round(bar.open * (1000 + level) / 1000, places)
 
     def _trade(self, legs: list[dict[str, Any]]) -> None:
         id = self._id()
@@ -269,12 +274,16 @@ class Lives(RuleBasedStateMachine):
         assert shown["cash"] >= 0, "there is no margin"
 
     @invariant()
-    def the_open_orders_are_the_models(self) -> None:
-        def read(ledger: Reading) -> list[tuple[str, int]]:
-            return [(order.id, state.filled) for order, state in ledger.open_orders()]
+    def the_ledger_is_the_models(self) -> None:
+        """The open orders, and what the positions have cost to the last digit."""
 
-        wanted = [(order.id, order.filled) for order in self.model.orders]
-        assert self.loop.run_until_complete(self.trader.ledger(read)) == wanted
+        def read(ledger: Reading) -> tuple[list[tuple[str, int]], dict[str, list[int]]]:
+            orders = [(order.id, state.filled) for order, state in ledger.open_orders()]
+            positions = ledger.portfolio("default").positions.values()
+            return orders, {p.symbol: [p.quantity, p.cost] for p in positions}
+
+        orders = [(order.id, order.filled) for order in self.model.orders]
+        assert self.loop.run_until_complete(self.trader.ledger(read)) == (orders, self.model.held)
 
     def teardown(self) -> None:
         if not hasattr(self, "loop"):
@@ -370,7 +379,7 @@ def _live(examples: int, steps: int, *, derandomize: bool = False) -> None:
 
 def test_200_lives_of_an_account_agree_with_a_plain_model() -> None:
     """The same lives each time, so that what must come up does; the long run draws others."""
-    _live(200, 25, derandomize=True)
+    _live(200, 15, derandomize=True)
 
 
 @pytest.mark.judge
@@ -379,7 +388,6 @@ def test_2000_lives_of_an_account_agree_with_a_plain_model() -> None:
     _live(2_000, 50)
 
 
-@pytest.mark.xfail(strict=True, reason="the fees of a sale are not held against the cash")
 def test_a_sale_that_costs_more_than_it_brings_is_refused_without_the_cash_for_it(tmp_path: Path) -> None:
     async def main() -> list[str | None]:
         chosen = settings(tmp_path / "home", clock=STARTS[0], cash=29)

@@ -189,7 +189,8 @@ def _settled(account: Portfolio, claims: Reserved, leg: Leg, index: int, setting
         after = book.after(account, (leg.fill,), book.for_fill(leg.fill))
     if leg.outcome.is_open:
         claims.take(trade, trade.quantity - leg.outcome.quantity, 0, settings.costs)
-    if trade.side == "buy" and after.cash < claims.cash:
+    needs_cash = trade.side == "buy" or (leg.fill is not None and leg.fill.total_cost > 0)
+    if needs_cash and after.cash < claims.cash:
         raise _short_of_cash(account, claims, after, index)
     return after
 
