@@ -17,6 +17,8 @@ class ToolError(Exception):
         self.code = code
         self.message = message
         self.details = dict(details) if details is not None else None
+        self.meta: Mapping[str, Any] | None = None
+        """Facts about the refusal, for `_meta`, such as that it is a replay."""
 
 
 class ClientCannot(ToolError):

@@ -21,7 +21,7 @@ ORDERS: Final = "tracedesk://trading/orders/"
 async def resolve(ref: str, trader: Trader, scope: str) -> Source | None:
     """What a reference points at; a bare id is one of the caller's session, else one in the ledger."""
     if ref.startswith("tracedesk://"):
-        return await trader.ledger(lambda ledger: _named(ledger, ref))
+        return await trader.ledger(lambda ledger: _named(ledger, ref, trader.accounts))
     for account in trader.accounts:
         told = trader.memory.find((account, scope, ref))
         if told is not None:
@@ -29,13 +29,14 @@ async def resolve(ref: str, trader: Trader, scope: str) -> Source | None:
     return await trader.ledger(lambda ledger: _called(ledger, ref, trader.accounts))
 
 
-def _named(ledger: Reading, ref: str) -> Source | None:
+def _named(ledger: Reading, ref: str, accounts: tuple[str, ...]) -> Source | None:
+    """An entry or order of an account that this desk serves, or an entry of none."""
     if ref.startswith(LEDGER):
         seq = ref.removeprefix(LEDGER)
         found = ledger.entry(int(seq)) if seq.isdecimal() and len(seq) < 16 else None
-        return None if found is None else _entry(found)
+        return _entry(found) if found is not None and found.account in ("", *accounts) else None
     if ref.startswith(ORDERS):
-        return _order(ledger, ref.removeprefix(ORDERS))
+        return _order(ledger, ref.removeprefix(ORDERS), accounts)
     return None
 
 
@@ -51,11 +52,11 @@ def _intended(ledger: Reading, id: str, accounts: tuple[str, ...]) -> Entry | No
     return next((ledger.entry(seq) for seq in seqs if seq is not None), None)
 
 
-def _order(ledger: Reading, id: str) -> Source | None:
+def _order(ledger: Reading, id: str, accounts: tuple[str, ...]) -> Source | None:
     from tracedesk.trading.reading import shown_order
 
     found, seq = ledger.order(id), ledger.entry_of_order(id)
-    if found is None or seq is None:
+    if found is None or seq is None or found[0].account not in accounts:
         return None
     placed = ledger.entry(seq)
     body = shown_order(*found, placed.clock_ns if placed else 0)

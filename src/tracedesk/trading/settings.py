@@ -9,8 +9,11 @@ from typing import Any, Final, Literal, cast
 
 from tracedesk.config import FILE, BadSetting
 from tracedesk.primitives import money
+from tracedesk.primitives.money import scale_of, trim
+from tracedesk.trading.units import CASH_PLACES
 
 State = Literal["ACTIVE", "REDUCING", "HALTED"]
+_MOST_CASH: Final = Decimal(10**12)
 STATES: Final = ("ACTIVE", "REDUCING", "HALTED")
 
 
@@ -129,7 +132,14 @@ TABLE: Final = Trading
 
 def read(table: Mapping[str, Any]) -> Trading:
     """The settings of a `[trading]` table; raises `BadTradingSetting` for what does not fit."""
-    return cast("Trading", _read(Trading, table, "trading"))
+    found = cast("Trading", _read(Trading, table, "trading"))
+    if found.window < max(2, found.minimum_returns):
+        raise BadTradingSetting("trading.window must be at least 2, and at least trading.minimum_returns")
+    if not all((found.account, *found.accounts)):
+        raise BadTradingSetting("trading.account and trading.accounts must be names, not empty")
+    if found.cash > _MOST_CASH or scale_of(trim(found.cash)) > CASH_PLACES:
+        raise BadTradingSetting(f"trading.cash must be whole cents, at most {_MOST_CASH}")
+    return found
 
 
 def _read(kind: type[Any], table: Mapping[str, Any], path: str) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from tracedesk.config import FILE, BadSetting, load
 from tracedesk.contract import Arguments, Call, Link, Linked
 from tracedesk.errors import ToolError
 from tracedesk.primitives import json
@@ -17,14 +19,16 @@ from tracedesk.primitives.time import format
 from tracedesk.trading import params
 from tracedesk.trading.ledger import CallRow, Ledger, LedgerBusy, LedgerReader, Reading
 from tracedesk.trading.memory import Memory, Told, check
-from tracedesk.trading.settings import Trading
+from tracedesk.trading.settings import Trading, read
 from tracedesk.trading.sources.build import make
 from tracedesk.trading.sources.gate import Gate
+from tracedesk.trading.sources.stats import Tally
 
 if TYPE_CHECKING:
     from tracedesk.desk import Desk
     from tracedesk.trading.broker import Broker
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 _MOST_LINKS: Final = 8
 REPLAYED: Final = "tracedesk/replayed"
@@ -90,7 +94,8 @@ class Trader:
         self.settings = settings
         self.broker = broker
         self.memory = Memory()
-        self._calls: Counter[tuple[str, str]] = Counter()
+        self._tallies: dict[str, Tally] = {}
+        self._settings_ns = _changed_ns(desk.home / FILE)
         providers = make(settings.providers, desk.home, self.is_live)
         self.gate = Gate(providers, settings.providers, desk.payloads, desk.clock, system_clock=self.is_live)
         self._reconciling: asyncio.Task[Any] | None = None
@@ -202,8 +207,11 @@ class Trader:
 
     async def _alone(self, tool: str, args: Arguments, call: Call[Any], make: Write) -> Linked:
         request = await self._request(tool, args, call)
-        key = (request.account, "", request.id)
-        return await self.memory.alone(key, lambda: self._write(request, make))
+        # Alone among the changes of any session, and among the reads of its own.
+        everywhere, here = (request.account, "", request.id), (request.account, call.scope, request.id)
+        return await self.memory.alone(
+            everywhere, lambda: self.memory.alone(here, lambda: self._write(request, make))
+        )
 
     async def _write(self, request: Request, make: Write) -> Linked:
         known = await self.ledger(lambda ledger: ledger.call(request.account, request.id))
@@ -226,7 +234,9 @@ class Trader:
         request.call.cite("replays", f"tracedesk://trading/ledger/{known.entry}")
         if known.code is not None:
             refused = json.loads(known.response)
-            raise ToolError(known.code, refused["message"], refused.get("details"))
+            refusal = ToolError(known.code, refused["message"], refused.get("details"))
+            refusal.meta = _meta(known.at_ns)
+            raise refusal
         links = (Link(f"tracedesk://trading/ledger/{known.entry}", f"ledger entry {known.entry}"),)
         return Linked(json.Raw(known.response), links, _meta(known.at_ns))
 
@@ -237,7 +247,24 @@ class Trader:
         kept = canonical
         if not is_plain(canonical, self.desk.secrets):
             kept = json.dumps(self.redacted(json.loads(canonical)))
-        return Request(tool, id, account, args, call, kept, params.digest(canonical), await self.now_ns())
+        self._heed_settings()
+        return Request(tool, id, account, args, call, kept, params.digest(kept), await self.now_ns())
+
+    def _heed_settings(self) -> None:
+        """Take the trading state and the limits as the file has them now: a stop must not wait for a restart.
+
+        What cannot be read halts trading until it can.
+        """
+        changed = _changed_ns(self.desk.home / FILE)
+        if changed == self._settings_ns:
+            return
+        self._settings_ns = changed
+        try:
+            now = read(load({"home": self.desk.home}).tables.get("trading", {}))
+            self.settings = replace(self.settings, state=now.state, limits=now.limits)
+        except BadSetting as fault:
+            log.error("trading is halted until the settings can be read: %s", fault)
+            self.settings = replace(self.settings, state="HALTED")
 
     @property
     def accounts(self) -> tuple[str, ...]:
@@ -261,22 +288,35 @@ class Trader:
         return user
 
     async def _counted(self, tool: str, work: Awaitable[T]) -> T:
+        tally = self._tallies.setdefault(tool, Tally(self.desk.clock))
+        began = self.desk.clock.monotonic()
         try:
             answer = await work
+            tally.succeeded()
+            return answer
         except Exception as failed:
-            self._calls[tool, failed.code if isinstance(failed, ToolError) else "INTERNAL_ERROR"] += 1
+            tally.failed(failed.code if isinstance(failed, ToolError) else "INTERNAL_ERROR")
             raise
-        self._calls[tool, "ok"] += 1
-        return answer
+        finally:
+            tally.asked(self.desk.clock.monotonic() - began)
 
     # --- what people ask
 
     def stats(self) -> dict[str, Any]:
         """Counts and latencies since this desk was opened."""
-        tools: dict[str, dict[str, int]] = {}
-        for (tool, outcome), count in sorted(self._calls.items()):
-            tools.setdefault(tool, {})[outcome] = count
+        tools = {tool: _of_a_tool(tally) for tool, tally in sorted(self._tallies.items())}
         return {"tools": tools, "providers": self.gate.stats()}
+
+
+def _of_a_tool(tally: Tally) -> dict[str, Any]:
+    return {name: value for name, value in tally.row().items() if name != "cache"}
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 def _meta(at_ns: int) -> Mapping[str, Any]:

@@ -95,7 +95,7 @@ def encode_error(tool: Tool, error: ToolError, arguments: Any) -> Reply:
         short = ToolError(error.code, error.message[:500] + "…", {"omitted": "the details are too large"})
         body = json.dumps(tool.family.render(short, known))
     missing = error.capabilities if isinstance(error, ClientCannot) else None
-    return Reply("error", body, code=error.code, missing=missing)
+    return Reply("error", body, code=error.code, missing=missing, meta=error.meta)
 
 
 def fit(page: Page, budget: int) -> dict[str, Any]:
