@@ -9,6 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: run setup dev judges test judge check format docs bench lock clean
 
 run: setup
+	$(BIN)/tracedesk backtest sample
 	$(BIN)/tracedesk serve
 
 setup: .venv/.ready
@@ -32,6 +33,8 @@ judges: dev
 	$(BIN)/python -m tests.judges.install_beancount
 	$(BIN)/python -m tests.judges.install_risk
 	$(BIN)/python -m tests.trading.sources.install_yahoo
+	$(BIN)/python -m tests.judges.install_parquet
+	$(BIN)/python -m tests.judges.install_engines
 
 test: dev
 	TRACEDESK_BUDGET=1 $(BIN)/python -m pytest -m "not judge"
@@ -58,6 +61,7 @@ bench: judges
 	$(BIN)/python -m benchmarks.journal
 	$(BIN)/python -m benchmarks.trading_rival
 	$(BIN)/python -m benchmarks.trading
+	$(BIN)/python -m benchmarks.backtest
 
 lock: dev
 	$(PIP) uv

@@ -99,3 +99,58 @@ def test_a_response_is_whole_only_when_all_of_it_has_come() -> None:
 def test_a_wrong_answer_is_refused(answer: bytes) -> None:
     with pytest.raises(messages.Misbehaved):
         messages.check_echo(answer, 1)
+
+
+def _quick(module: str) -> dict[str, Any]:
+    ran = subprocess.run(
+        [sys.executable, "-m", module, "--quick", "--json"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def _check_claims(figures: dict[str, Any], at_most: set[str]) -> set[str]:
+    """Every claim has a rival, and the verdict that its ratio and its bar give; returns their names."""
+    for claim in figures["claims"]:
+        assert claim["ratio"] > 0, claim
+        assert claim["against"], claim
+        if claim["bar"] is None:
+            assert claim["met"] is None, claim
+        elif abs(claim["ratio"] - claim["bar"]) > 0.001:
+            is_below = claim["ratio"] < claim["bar"]
+            assert claim["met"] is (is_below if claim["name"] in at_most else not is_below), claim
+    assert {"cpus", "python", "load_average", "neighbours_cores"} <= figures["machine"].keys()
+    assert figures["method"]
+    assert str(ROOT) not in json.dumps(figures)
+    return {claim["name"] for claim in figures["claims"]}
+
+
+def test_the_backtest_benchmark_compares_answers_ingest_disk_and_readers_with_the_seeds_table() -> None:
+    figures = _quick("benchmarks.backtest")
+    assert _check_claims(figures, {"disk"}) == {
+        "by order",
+        "snapshot",
+        "snapshot, positions alone",
+        "aggregate",
+        "deep page by cursor",
+        "deep page by pageIndex",
+        "ingest",
+        "ingest, rows ready for the rival",
+        "commit per event",
+        "disk",
+        "100 readers, page",
+        "100 readers, by order",
+    }
+    for sides in figures["questions"].values():
+        assert all(sides[who]["cpu_ms"] > 0 for who in ("ours", "theirs"))
+
+
+def test_the_trading_benchmark_states_risk_and_simulation_and_names_a_rival_it_has_not() -> None:
+    if not measure.supported():
+        pytest.skip("needs Linux with schedstat")
+    figures = _quick("benchmarks.trading")
+    start = {"spawn to tools/list, CPU", "bytes of tools/list"}
+    names = {"risk of 500 x 2,500", "the same, prices put together", "trade_simulate, 20 symbols, ms"}
+    expected = names if figures["not_installed"] else names | start
+    assert _check_claims(figures, expected) == expected
+    assert figures["simulate"]["calls"] > 0

@@ -11,6 +11,16 @@ import pytest
 from tests.support import ROOT
 
 EXPECTED = {
+    "backtest_record_backtesting.py": [
+        "trades: 29",
+        "rejected orders: 14",
+        "its story: OrderPlaced > OrderRejection",
+    ],
+    "backtest_record_backtrader.py": [
+        "value: 11256.97",
+        "rejected orders: 29",
+        "its story: OrderPlaced > OrderRejection",
+    ],
     "ask_the_desk.py": ["traced: call desk_status ok"],
     "trade_with_a_trace.py": [
         "filled at: 190.8554",

@@ -91,7 +91,8 @@ class Family:
         details = {"tool": tool, "deadlineMs": round(seconds * 1000)}
         if sent and self.outcome_unknown is not None:
             message = (
-                f"Tool {tool} passed its deadline after the order was sent. Query its state before you retry."
+                f"Tool {tool} passed its deadline after the order was sent. Send the same call again to "
+                "learn its outcome."
             )
             return ToolError(self.outcome_unknown, message, details)
         message = f"Tool {tool} exceeded {round(seconds * 1000)}ms. Ask for less, or retry later."

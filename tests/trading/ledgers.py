@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -29,7 +30,7 @@ from tracedesk.trading.model import (
     TimeInForce,
     Trade,
 )
-from tracedesk.trading.schema import CHAINED
+from tracedesk.trading.schema import CACHES, CHAINED
 from tracedesk.trading.units import notional
 
 OPEN_NS: Final = 1_362_148_200_000_000_000
@@ -37,7 +38,7 @@ OPEN_NS: Final = 1_362_148_200_000_000_000
 WALL_NS: Final = 1_790_000_000_000_000_000
 SHARE: Final = 10**9
 DOLLAR: Final = 10**6
-TABLES: Final = (*CHAINED, "holding")
+TABLES: Final = (*CHAINED, *CACHES)
 
 
 def open_ledger(path: Path, *, vfs: str | None = None) -> Ledger:
@@ -122,7 +123,7 @@ def script() -> list[New]:
         opening("second account", 5_000_000),
         trading("o1"),
         trading("o2", "MSFT", shares=300, price=28),
-        trading("o3", "BRK.B", shares=3, price=1000, account="second account"),
+        _with_a_resting_order(trading("o3", "BRK.B", shares=3, price=1000, account="second account"), "o6"),
         placing(resting("MSFT", "sell", 100, 30), "o4", "open", call=call("call-o4")),
         New("trade", "default", OPEN_NS, {}, call("refused", code="MARKET_CLOSED")),
         New("event", "default", OPEN_NS, {"severity": "low", "data": {"b": 1, "a": [1, "x"]}}),
@@ -140,6 +141,11 @@ def script() -> list[New]:
         New("cancel", "default", day, states=[OrderState("o4", "cancelled", part.quantity, "ASKED")]),
         trading("o5", "IBM", "sell", 20, 102, clock_ns=day),
     ]
+
+
+def _with_a_resting_order(new: New, identifier: str) -> New:
+    rests = placing(resting("IBM", "buy", 1, 100), identifier, "open", account=new.account)
+    return replace(new, orders=[*new.orders, *rests.orders], states=[*new.states, *rests.states])
 
 
 def write(ledger: Ledger, entries: Sequence[New]) -> list[int]:

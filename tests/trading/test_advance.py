@@ -33,16 +33,20 @@ from tracedesk.trading.model import (
     TimeInForce,
     Trade,
 )
-from tracedesk.trading.settings import Costs, Trading
+from tracedesk.trading.settings import Costs, Limits, Trading
 
 SHARE = 10**9
 DOLLAR = 10**6
 DAYS = calendar.sessions(date(2012, 12, 3), date(2012, 12, 20))
 START = calendar.open_ns(DAYS[0]) + HOUR
+LOOSE = Limits(
+    max_position_weight=Decimal(10**6), max_gross_leverage=Decimal(10**6), max_var_95_1d=Decimal(10**6)
+)
 FREE = Trading(
+    limits=LOOSE,
     costs=Costs(
         slippage_bps=Decimal(0), fee_per_share=Decimal(0), fee_minimum=Decimal(0), participation=Decimal(1)
-    )
+    ),
 )
 
 
@@ -464,7 +468,8 @@ def _portfolio(draw: st.DrawFn, account: str) -> Portfolio:
 def _settings(draw: st.DrawFn) -> Trading:
     bps, participation = draw(st.decimals(0, 50, places=1)), draw(st.decimals("0.01", 1, places=2))
     costs = Costs(slippage_bps=bps, participation=participation)
-    return Trading(short_selling=draw(st.booleans()), costs=costs)
+    limits = draw(st.sampled_from([LOOSE, Limits()]))
+    return Trading(short_selling=draw(st.booleans()), costs=costs, limits=limits)
 
 
 END = calendar.close_ns(DAYS[-1]) + HOUR

@@ -168,7 +168,7 @@ TAMPERINGS: dict[str, Tampering] = {
     "a call dropped": _run("DELETE FROM call WHERE entry = 8"),
     "a call added": _run("INSERT INTO call VALUES(9, 'default', 'x', 'x', '', x'', '', NULL, x'')"),
     "an edge dropped": _run("DELETE FROM edge WHERE entry = 4"),
-    "a state of no order": _run("INSERT INTO order_state VALUES(9, 0, 'none', 'open', 0, NULL)"),
+    "a state of no order": _run("INSERT INTO order_state VALUES(9, 0, 'default', 'none', 'open', 0, NULL)"),
     "a fill of no order": _run("INSERT INTO fill VALUES(9, 0, 'none', 'A', 'buy', 1, 1, 1, 1)"),
     "an order dropped": _run("DELETE FROM trade_order WHERE id = 'o1'"),
     "a fill dropped": _run("DELETE FROM fill WHERE order_id = 'o1'"),
@@ -176,7 +176,13 @@ TAMPERINGS: dict[str, Tampering] = {
         "UPDATE holding SET body = CAST(replace(body, '[', '[1') AS BLOB) WHERE account = 'default'"
     ),
     "the cache's row dropped": _run("DELETE FROM holding WHERE account = 'default'"),
-    "a cached account of nobody": _run("INSERT INTO holding VALUES('nobody', 0, x'')"),
+    "a cached account of nobody": _run("INSERT INTO holding VALUES('nobody', 0, 0, x'')"),
+    "the cached day's cash changed": _run("UPDATE day SET body = CAST(replace(body, '[', '[1') AS BLOB)"),
+    "the cached day moved": _run("UPDATE day SET through_ns = through_ns - 1"),
+    "the cached day dropped": _run("DELETE FROM day"),
+    "a cached day of nobody": _run("INSERT INTO day VALUES('nobody', 0, x'')"),
+    "a cached open order dropped": _run("DELETE FROM open_order"),
+    "an order that is done cached as open": _run("INSERT INTO open_order VALUES('default', 4, 0, 4, 0)"),
     "a guard dropped": _run("DROP TRIGGER posting_is_never_changed"),
     "a guard replaced by one that guards nothing": _run(
         "DROP TRIGGER fill_is_never_removed",
@@ -227,6 +233,14 @@ FORGERIES: dict[str, tuple[Tampering, str]] = {
     "a posting moved to another account": (
         _run("UPDATE posting SET account = 'second account' WHERE entry = 4"),
         "another account",
+    ),
+    "a state moved to another account": (
+        _run("UPDATE order_state SET account = 'second account' WHERE entry = 4"),
+        "another account",
+    ),
+    "an open order that was cancelled": (
+        _run("UPDATE order_state SET status = 'open' WHERE entry = 14"),
+        "cached open orders",
     ),
     "a dividend doubled": (
         _run("UPDATE posting SET units = units * 2 WHERE entry = 12"),

@@ -21,6 +21,7 @@ class Step:
     seq: int
     fills: tuple[Fill, ...] = ()
     postings: tuple[Posting, ...] = ()
+    clock_ns: int = 0
 
 
 def _after(*fills: Fill, opened: int = 10_000_000) -> Portfolio:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,12 +41,12 @@ from tests.trading.ledgers import (
     trading,
     write,
 )
-from tracedesk.journal.sqlite import ConstraintError, connect
+from tracedesk.journal.sqlite import Connection, ConstraintError, connect
 from tracedesk.primitives.time import DAY, SECOND, ManualClock
 from tracedesk.trading import audit, book, schema
 from tracedesk.trading.ledger import GENESIS, CallRecorded, Ledger, LedgerBusy, LedgerError, New
 from tracedesk.trading.model import CASH, EdgeTo, Fill, Order, OrderState, Portfolio, Posting, Side, Trade
-from tracedesk.trading.schema import CHAINED
+from tracedesk.trading.schema import CACHES, CHAINED
 from tracedesk.trading.units import notional
 
 
@@ -147,6 +148,10 @@ BAD: dict[str, tuple[New, str]] = {
     "a state that says more than was filled": (
         New("x", "default", 0, states=[OrderState("o1", "filled", 11 * SHARE)]),
         "fills of",
+    ),
+    "a state of another account's order": (
+        New("x", "b", 0, states=[OrderState("o1", "cancelled", 10 * SHARE)]),
+        "another account",
     ),
     "a fill without a new state": (
         New("x", "default", 0, fills=[fill("o1")], postings=book.for_fill(fill("o1"))),
@@ -348,22 +353,104 @@ def test_orders_are_listed_newest_first_a_page_at_a_time(ledger: Ledger) -> None
     assert [order.id for order, _ in ledger.orders("default")] == ["o5", "o4", "o2", "o1"]
     assert [order.id for order, _ in ledger.orders("default", limit=2)] == ["o5", "o4"]
     assert [order.id for order, _ in ledger.orders("default", after="o4")] == ["o2", "o1"]
-    assert [order.id for order, _ in ledger.orders("second account")] == ["o3"]
+    assert [order.id for order, _ in ledger.orders("second account")] == ["o6", "o3"]
 
 
 def test_only_orders_that_can_still_fill_are_open(ledger: Ledger) -> None:
     write(ledger, script()[:8])
-    sent = placing(Trade("AAPL", "buy", SHARE), "o6", "sent", account="second account")
+    sent = placing(Trade("AAPL", "buy", SHARE), "o7", "sent", account="second account")
     write(ledger, [sent])
-    assert [order.id for order, _ in ledger.open_orders()] == ["o4", "o6"]
+    assert [order.id for order, _ in ledger.open_orders()] == ["o6", "o4", "o7"]
+    assert [order.id for order, _ in ledger.open_orders("second account")] == ["o6", "o7"]
+    assert ledger.open_orders("nobody") == []
     assert [order.id for order, _ in ledger.orders("default", open_only=True)] == ["o4"]
+    newest = ledger.orders("second account", open_only=True, limit=1)
+    assert [order.id for order, _ in newest] == ["o7"]
+    older = ledger.orders("second account", open_only=True, after="o7")
+    assert [order.id for order, _ in older] == ["o6"]
     write(ledger, script()[8:13])
-    assert [(order.id, state.filled) for order, state in ledger.open_orders()] == [
+    assert [(order.id, state.filled) for order, state in ledger.open_orders("default")] == [
         ("o4", 40 * SHARE),
-        ("o6", 0),
     ]
     write(ledger, script()[13:14])
-    assert [order.id for order, _ in ledger.open_orders()] == ["o6"]
+    assert [order.id for order, _ in ledger.open_orders()] == ["o6", "o7"]
+
+
+def test_orders_come_with_the_market_time_they_were_placed_at(ledger: Ledger) -> None:
+    write(ledger, script())
+    at = {order.id: clock_ns for order, _, clock_ns in ledger.orders_placed("default")}
+    assert at == {"o5": OPEN_NS + DAY, "o4": OPEN_NS, "o2": OPEN_NS, "o1": OPEN_NS}
+    late = placing(resting("A", "buy", 1, 1), "o7", "open", clock_ns=later(7))
+    write(ledger, [late])
+    placed = [(order.id, clock_ns) for order, _, clock_ns in ledger.open_orders_placed()]
+    assert placed == [("o6", OPEN_NS), ("o7", later(7))]
+    assert ledger.open_orders_placed("default") == ledger.orders_placed("default", open_only=True)
+
+
+def test_the_last_change_of_an_accounts_orders_is_an_entry(ledger: Ledger) -> None:
+    seen: list[tuple[int, int]] = []
+    for new in script():
+        write(ledger, [new])
+        seen.append((ledger.last_order_change("default"), ledger.last_order_change("second account")))
+    default = [0, 0, 0, 4, 5, 5, 7, 7, 7, 7, 7, 7, 13, 14, 15]
+    assert seen == list(zip(default, [0] * 5 + [6] * 10, strict=True))
+
+
+class Steps:
+    """Counts what SQLite does for a connection, in its own smallest steps."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = cast("apsw.Connection", connection)
+        self.count = 0
+
+    def __enter__(self) -> Steps:
+        self._connection.set_progress_handler(self._step, 1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.set_progress_handler(None)
+
+    def _step(self) -> bool:
+        self.count += 1
+        return False
+
+
+def _fill_resting_orders(ledger: Ledger, orders: int, days: int) -> None:
+    ledger.connection.execute("PRAGMA synchronous = OFF")
+    with ledger.writing() as writer:
+        writer.append(opening())
+        for number in range(orders):
+            at, name = OPEN_NS + number * days // orders * DAY, f"o{number}"
+            writer.append(placing(resting("IBM", "buy", 1, 203), name, "open", clock_ns=at))
+            done = fill(name, shares=1)
+            states, postings = [OrderState(name, "filled", SHARE)], book.for_fill(done)
+            writer.append(New("fill", "default", at, states=states, fills=[done], postings=postings))
+
+
+def _steps(path: Path, orders: int, days: int) -> dict[str, int]:
+    """What a trade costs, part by part, on a ledger that was just opened."""
+    today = OPEN_NS + (days - 1) * DAY
+    with open_ledger(path) as ledger:
+        _fill_resting_orders(ledger, orders, days)
+    parts: dict[str, Callable[[Ledger], object]] = {
+        "day start": lambda found: found.portfolio_at("default", today),
+        "day start with splits": lambda found: found.portfolio_at("default", today, and_at=("split",)),
+        "open orders": lambda found: found.open_orders("default"),
+        "last change": lambda found: found.last_order_change("default"),
+        "append": lambda found: write(found, [trading("new", clock_ns=today)]),
+    }
+    found: dict[str, int] = {}
+    for name, act in parts.items():
+        with open_ledger(path) as ledger, Steps(ledger.connection) as steps:
+            act(ledger)
+            found[name] = steps.count
+    return found
+
+
+@pytest.mark.parametrize("days", [1, 5])
+def test_what_a_trade_reads_does_not_grow_with_the_ledger(tmp_path: Path, days: int) -> None:
+    small, large = _steps(tmp_path / "small.db", 50, days), _steps(tmp_path / "large.db", 500, days)
+    assert all(0 < large[part] < 1.2 * small[part] + 20 for part in small), (small, large)
 
 
 def test_orders_are_counted_by_wall_time(path: Path) -> None:
@@ -395,12 +482,15 @@ def test_a_portfolio_of_an_earlier_market_time_is_what_was_before_it(ledger: Led
 
 def test_a_missing_cache_is_folded_anew_and_can_be_rebuilt(ledger: Ledger) -> None:
     write(ledger, script())
-    before, cache = ledger.portfolio("default"), rows(ledger.connection)["holding"]
+    before, caches = ledger.portfolio("default"), rows(ledger.connection)
+    assert all(caches[table] for table in CACHES)
     ledger.connection.execute("DELETE FROM holding")
     assert ledger.portfolio("default") == before
+    for table in CACHES:
+        ledger.connection.execute(f"DELETE FROM {table}")
     with ledger.writing() as writer:
         writer.rebuild()
-    assert rows(ledger.connection)["holding"] == cache
+    assert rows(ledger.connection) == caches
 
 
 def test_what_a_position_has_cost_may_be_larger_than_64_bits(ledger: Ledger) -> None:
@@ -414,7 +504,9 @@ def test_what_a_position_has_cost_may_be_larger_than_64_bits(ledger: Ledger) -> 
 
 ACCOUNTS = st.sampled_from(["a", "b"])
 SYMBOLS = st.sampled_from(["IBM", "BRK.B", "^X"])
-MOMENTS = st.integers(OPEN_NS, OPEN_NS + 4)
+MOMENTS = st.one_of(
+    st.integers(OPEN_NS, OPEN_NS + 4), st.integers(0, 4).map(lambda days: OPEN_NS + days * DAY)
+)
 SIDES: st.SearchStrategy[Side] = st.sampled_from(["buy", "sell"])
 
 
@@ -486,8 +578,12 @@ def _new(act: Act, number: int) -> New:
     )
 
 
-def _folded_by_hand(ledger: Ledger, account: str, before_ns: int) -> Portfolio:
-    entries = [entry for entry in ledger.walk(account) if entry.clock_ns < before_ns]
+def _folded_by_hand(ledger: Ledger, account: str, before_ns: int, and_at: Sequence[str] = ()) -> Portfolio:
+    entries = [
+        entry
+        for entry in ledger.walk(account)
+        if entry.clock_ns < before_ns or (entry.clock_ns == before_ns and entry.kind in and_at)
+    ]
     return reduce(book.apply, entries, book.opened(account))
 
 
@@ -511,7 +607,9 @@ def test_any_history_folds_the_same_by_steps_and_from_scratch_and_a_rollback_lea
             except _Undone:
                 assert rows(ledger.connection) == before
             moment = act.moment + number % 2
-            assert ledger.portfolio_at(act.account, moment) == _folded_by_hand(ledger, act.account, moment)
+            for kinds in ((), ("split", "dividend")):
+                by_hand = _folded_by_hand(ledger, act.account, moment, kinds)
+                assert ledger.portfolio_at(act.account, moment, and_at=kinds) == by_hand
         for account in ("a", "b"):
             portfolio = ledger.portfolio(account)
             assert portfolio == ledger.refold(account)

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracedesk.errors import ToolError
-from tracedesk.trading.limits import Judgement, Skipped, Violation, judge, reductions, value
+from tracedesk.trading.limits import Day, Judgement, Skipped, Tail, Violation, judge, reductions, value
 from tracedesk.trading.model import Portfolio, Position, Trade
-from tracedesk.trading.risk import Metrics
 from tracedesk.trading.settings import Limits
 
 SHARE: Final = 10**9
@@ -28,7 +27,8 @@ LOOSE: Final = Limits(
     max_daily_loss=Decimal(1),
     max_orders_per_minute=1000,
 )
-CALM: Final = Metrics(0.01, None, 0.1, 1.0, {}, {})
+CALM: Final = Tail(0.01)
+CLOSED: Final = Day(None, is_open=False)
 
 
 def account(cash: str = "0", **shares: float) -> Portfolio:
@@ -63,8 +63,8 @@ def judged(limits: Limits, before: Portfolio, *trades: Trade, fees: int = 0, **g
     marks |= given_.pop("marks", {})
     prices = given_.pop("prices", [marks[trade.symbol] for trade in trades])
     facts: dict[str, Any] = {
-        "metrics": CALM,
-        "day_start_value": None,
+        "tail": CALM,
+        "day": CLOSED,
         "orders_last_minute": 0,
         "short_selling": True,
         **given_,
@@ -236,44 +236,52 @@ def test_a_batch_that_lowers_the_gross_value_is_not_refused_for_leverage() -> No
 
 def test_with_nothing_left_any_growth_is_too_much_and_any_reduction_is_allowed() -> None:
     ruined = account("-20000", X=150)
-    broken = violations(Limits(), ruined, buy("X", 1), metrics=_unknown())
+    broken = violations(Limits(), ruined, buy("X", 1), tail=_unknown())
     assert [(v.limit, v.observed) for v in broken] == [
         ("max_position_weight", None),
         ("max_gross_leverage", None),
+        ("max_var_95_1d", None),
     ]
-    assert violations(Limits(), ruined, sell("X", 1), metrics=_unknown()) == []
+    assert violations(Limits(), ruined, sell("X", 1), tail=_unknown()) == []
 
 
 # --- value at risk -------------------------------------------------------------------------------
 
 
-def _unknown() -> Metrics:
-    return Metrics(None, None, None, None, {}, {"var_95_1d": "12 returns, limited by FB"})
+def _unknown() -> Tail:
+    return Tail(None, "12 returns, limited by FB")
 
 
-def _var(fraction: float) -> Metrics:
-    return Metrics(fraction, None, None, None, {}, {})
+def _var(fraction: float) -> Tail:
+    return Tail(fraction)
 
 
 def test_value_at_risk_is_compared_as_the_number_that_it_is() -> None:
     limits = replace(LOOSE, max_var_95_1d=Decimal("0.0625"))
-    assert violations(limits, account("10000"), buy("X", 1), metrics=_var(0.0625)) == []
-    (broken,) = violations(limits, account("10000"), buy("X", 1), metrics=_var(0.0625 + 2**-56))
+    assert violations(limits, account("10000"), buy("X", 1), tail=_var(0.0625)) == []
+    (broken,) = violations(limits, account("10000"), buy("X", 1), tail=_var(0.0625 + 2**-56))
     assert broken == Violation("max_var_95_1d", Decimal("0.0625"), Decimal("0.062500000000001"))
 
 
 def test_value_at_risk_does_not_close_the_way_out() -> None:
     limits = replace(LOOSE, max_var_95_1d=Decimal("0.05"))
-    assert violations(limits, account("0", X=10), sell("X", 10), metrics=_var(0.9)) == []
-    both = violations(limits, account("1000", X=10), sell("X", 1), buy("Y", 0.1), metrics=_var(0.9))
+    assert violations(limits, account("0", X=10), sell("X", 10), tail=_var(0.9)) == []
+    both = violations(limits, account("1000", X=10), sell("X", 1), buy("Y", 0.1), tail=_var(0.9))
     assert [v.limit for v in both] == ["max_var_95_1d"]
 
 
-def test_value_at_risk_that_is_not_known_is_not_judged_and_that_is_said() -> None:
-    found = judged(Limits(), account("100000"), buy("X", 1), metrics=_unknown(), day_start_value=1)
-    assert found.violations == []
-    assert found.skipped == [Skipped("max_var_95_1d", "12 returns, limited by FB")]
+def test_value_at_risk_that_is_not_known_is_broken_by_all_but_a_way_out_and_that_is_said() -> None:
+    found = judged(Limits(), account("100000"), buy("X", 1), tail=_unknown())
+    assert found.violations == [Violation("max_var_95_1d", Decimal("0.05"), None)]
     assert found.skipped[0].as_json() == {"limit": "max_var_95_1d", "reason": "12 returns, limited by FB"}
+    out = judged(Limits(), account("100000", X=1), sell("X", 1), tail=_unknown())
+    assert (out.violations, out.skipped[0].limit) == ([], "max_var_95_1d")
+
+
+def test_a_value_at_risk_without_some_symbols_is_judged_and_what_it_left_out_is_said() -> None:
+    found = judged(Limits(), account("100000"), buy("X", 1), tail=Tail(0.01, "judged without FB"))
+    assert found.violations == []
+    assert Skipped("max_var_95_1d", "judged without FB") in found.skipped
 
 
 # --- the day's loss ------------------------------------------------------------------------------
@@ -282,32 +290,40 @@ LOSS: Final = replace(LOOSE, max_daily_loss=Decimal("0.05"))
 
 
 def test_a_loss_of_exactly_the_limit_is_allowed_and_a_cent_more_is_not() -> None:
-    assert violations(LOSS, account("9500"), buy("X", 1), day_start_value=1_000_000) == []
-    (broken,) = violations(LOSS, account("9499.99"), buy("X", 1), day_start_value=1_000_000)
+    assert violations(LOSS, account("9500"), buy("X", 1), day=Day(1_000_000)) == []
+    (broken,) = violations(LOSS, account("9499.99"), buy("X", 1), day=Day(1_000_000))
     assert broken == Violation("max_daily_loss", Decimal("0.05"), Decimal("0.050001"))
 
 
 def test_a_loss_beyond_the_places_of_a_ratio_never_looks_as_if_it_met_the_limit() -> None:
-    (broken,) = violations(LOSS, account("949999999999999999.99"), buy("X", 1), day_start_value=10**20)
+    (broken,) = violations(LOSS, account("949999999999999999.99"), buy("X", 1), day=Day(10**20))
     assert broken.observed == Decimal("0.050000000000001")
 
 
 def test_costs_count_into_the_days_loss() -> None:
-    assert [
-        v.limit for v in violations(LOSS, account("9500"), buy("X", 1), fees=1, day_start_value=1_000_000)
-    ] == ["max_daily_loss"]
+    assert [v.limit for v in violations(LOSS, account("9500"), buy("X", 1), fees=1, day=Day(1_000_000))] == [
+        "max_daily_loss"
+    ]
 
 
 def test_after_a_bad_day_positions_can_still_be_closed() -> None:
-    assert violations(LOSS, account("0", X=90), sell("X", 90), fees=100, day_start_value=1_000_000) == []
+    assert violations(LOSS, account("0", X=90), sell("X", 90), fees=100, day=Day(1_000_000)) == []
 
 
 @pytest.mark.parametrize(
-    ("start", "reason"), [(None, "the day's first value is not known"), (0, "the day began with nothing")]
+    ("day", "reason"),
+    [(Day(None, "the day began with Y"), "the day began with Y"), (Day(0), "the day began with nothing")],
 )
-def test_a_day_without_a_first_value_is_not_judged_and_that_is_said(start: int | None, reason: str) -> None:
-    found = judged(LOSS, account("100"), buy("X", 1), day_start_value=start)
-    assert found == Judgement([], [Skipped("max_daily_loss", reason)])
+def test_a_loss_that_cannot_be_judged_is_broken_by_all_but_a_way_out(day: Day, reason: str) -> None:
+    found = judged(LOSS, account("100"), buy("X", 1), day=day)
+    skipped = [Skipped("max_daily_loss", reason)]
+    assert found == Judgement([Violation("max_daily_loss", Decimal("0.05"), None)], skipped)
+    assert judged(LOSS, account("100", X=1), sell("X", 1), day=day) == Judgement([], skipped)
+
+
+def test_while_the_exchange_is_closed_there_is_no_days_loss_to_judge() -> None:
+    found = judged(LOSS, account("100"), buy("X", 1), day=CLOSED)
+    assert found == Judgement([], [Skipped("max_daily_loss", "the exchange is closed")])
 
 
 # --- rate ----------------------------------------------------------------------------------------
@@ -373,8 +389,8 @@ def test_all_violations_are_listed_at_once() -> None:
         buy("X", 200),
         sell("Y", 1),
         state="REDUCING",
-        metrics=_var(0.06),
-        day_start_value=2_000_000,
+        tail=_var(0.06),
+        day=Day(2_000_000),
         short_selling=False,
     )
     assert [(v.limit, v.symbol) for v in found.violations] == [
@@ -425,9 +441,7 @@ def test_a_batch_that_only_reduces_is_never_refused_for_risk(
         ("max_position_weight", "max_gross_leverage", "max_var_95_1d", "max_daily_loss"), Decimal(0)
     ))  # fmt: skip
     assert all(reductions(before, trades))
-    found = violations(
-        strict, before, *trades, fees=100, state="REDUCING", metrics=_var(0.5), day_start_value=10**9
-    )
+    found = violations(strict, before, *trades, fees=100, state="REDUCING", tail=_var(0.5), day=Day(10**9))
     assert found == []
 
 

@@ -47,6 +47,23 @@ def test_a_closed_exchange_says_when_it_opens(shell: Shell) -> None:
     assert "the exchange is closed until 2012-12-24T14:30:00Z" in shell("market", "show").out
 
 
+def test_at_the_replay_s_end_no_open_is_promised(shell: Shell) -> None:
+    settings(shell, '[trading]\nclock = "2013-03-01T22:00:00Z"\n')
+    shown = shell("market", "show", "--json").json
+    assert (shown["open"], shown["nextOpen"]) == (False, None)
+    assert "the exchange is closed, and the replay ends before it opens again" in shell("market", "show").out
+
+
+def test_moves_of_the_clock_say_in_the_ledger_where_from(shell: Shell) -> None:
+    shell("market", "advance", "--by", "30m")
+    whats = [row["what"] for row in shell("ledger", "show", "--json").json["shown"]]
+    assert whats == [
+        "the clock stands at 2012-12-03T15:30:00Z",
+        "+100000.00 USD",
+        "the clock moved here from 2012-12-03T15:30:00Z",
+    ]
+
+
 def test_the_system_s_clock_is_shown_and_cannot_be_moved(shell: Shell) -> None:
     settings(shell, '[trading]\nclock = "system"\n[trading.providers]\nquotes = []\nhistory = []\n')
     shown = shell("market", "show", "--json").json
@@ -89,6 +106,7 @@ def test_the_clock_moves_by_each_of_its_ways_and_each_move_is_an_entry(shell: Sh
         (("--by", "1y"), "--by takes a span like 30m, 6h, 5d or 2w, not '1y'."),
         (("--by", "-5m"), "--by takes a span"),
         (("--to", "tomorrow"), "--to:"),
+        (("--to", "2012-12-05T10:00"), "--to '2012-12-05T10:00' has no zone"),
     ],
 )
 def test_misuse_exits_2_and_says_what_fits(shell: Shell, words: tuple[str, ...], sentence: str) -> None:

@@ -449,10 +449,13 @@ def test_after_validation_each_leg_fills_on_its_own(tmp_path: Path) -> None:
 
 def test_a_resting_order_is_listed_reserves_its_cash_and_can_be_cancelled(tmp_path: Path) -> None:
     async def main() -> None:
-        async with agent(tmp_path, {"cash": 6000, "limits": {"max_position_weight": 1}}) as found:
+        # Far below the market, and exposure counts at marks.
+        loose = {"max_position_weight": 10, "max_gross_leverage": 10, "max_var_95_1d": 1}
+        async with agent(tmp_path, {"cash": 6000, "limits": loose}) as found:
             leg = limit(quantity=50, time_in_force="gtc")
             (placed,) = (await found.call("trade_execute", trades=[leg]))["execution"]["trades"]
             assert (placed["status"], placed["quantity"], placed["price"]) == ("open", 0, None)
+            assert (placed.get("reject_code"), placed["reason"]) == (None, "NOT_MARKETABLE")
             (order,) = (await found.call("list_trade_orders"))["orders"]
             assert (order["order_id"], order["status"]) == (placed["order_id"], "open")
             assert (order["order_type"], order["time_in_force"]) == ("limit", "gtc")

@@ -16,6 +16,7 @@ import pytest
 from tests.support import BOUND, rpc, run
 from tests.trading.desks import Agent, agent
 from tracedesk.market import Move, ReplayClock
+from tracedesk.payloads import Payloads
 from tracedesk.primitives.time import MINUTE, SECOND, parse
 from tracedesk.trading.clockwork import advance
 from tracedesk.trading.ledger import Entry
@@ -68,11 +69,13 @@ async def traced(found: Agent, ref: str, depth: int = 6) -> dict[str, dict[str, 
 
 def payloads(home: Path, nodes: dict[str, dict[str, Any]]) -> list[Any]:
     """What providers said among nodes, read from the disk under the name that its bytes hash to."""
+    store = Payloads(home / "payloads")
     found: list[Any] = []
     for ref, node in nodes.items():
         if ref.startswith(PAYLOADS):
             name = ref.removeprefix(PAYLOADS)
-            stored = (home / "payloads" / name[:2] / name).read_bytes()
+            stored = store.get(name)
+            assert stored is not None
             assert hashlib.sha256(stored).hexdigest() == name
             body = json.loads(stored, parse_float=D)
             assert node["body"] == body
@@ -338,7 +341,7 @@ def test_a_portfolio_that_moved_on_since_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with simulated(tmp_path) as found:
             await found.buy("MSFT", 1)
-            assert await broken(found, [market(BUY_IBM)]) == {"simulation_version": 3}
+            assert await broken(found, [market(BUY_IBM)]) == {"simulation_version": 3, "simulation_orders": 3}
 
     run(main())
 

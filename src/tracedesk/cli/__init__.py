@@ -15,6 +15,10 @@ tracedesk = LazyGroup(
         "install": ("tracedesk.cli.install:install", "Tell an MCP client about this desk."),
         "uninstall": ("tracedesk.cli.install:uninstall", "Take this desk out of a client's configuration."),
         "config": ("tracedesk.cli.config:config", "See the settings in force."),
+        "backtest": (
+            "tracedesk.cli.backtest:backtest",
+            "Import, list, show, export and report recorded backtest runs.",
+        ),
         "market": ("tracedesk.cli.market:market", "See and move the market's replay clock."),
         "ledger": ("tracedesk.cli.ledger:ledger", "See, verify and export the ledger."),
         "trace": ("tracedesk.cli.trace:trace", "See the recorded calls and verify the record."),

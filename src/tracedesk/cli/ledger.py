@@ -188,7 +188,6 @@ def _position(held: Position) -> tuple[str, str, str]:
 
 def _entry(entry: Entry) -> dict[str, Any]:
     from tracedesk.primitives.time import format
-    from tracedesk.trading.export import summary
 
     return {
         "entry": entry.seq,
@@ -196,11 +195,22 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "account": entry.account or None,
         "marketTime": format(entry.clock_ns),
         "writtenAt": format(entry.at_ns),
-        "what": summary(entry),
+        "what": _what(entry),
         "call": entry.call.tool_call_id if entry.call else None,
         "code": entry.call.code if entry.call else None,
         "hash": entry.hash.hex(),
     }
+
+
+def _what(entry: Entry) -> str:
+    from tracedesk.primitives.time import format
+    from tracedesk.trading.export import summary
+
+    if entry.kind not in ("clock", "open-clock"):
+        return summary(entry)
+    if entry.kind == "open-clock" or "from_ns" not in entry.body:
+        return f"the clock stands at {format(entry.body['to_ns'])}"
+    return f"the clock moved here from {format(entry.body['from_ns'])}"
 
 
 def _holding(portfolio: Portfolio) -> str:

@@ -31,8 +31,9 @@ def market() -> None:
 @pass_console
 def show(console: Console) -> None:
     """Show where the clock stands, whether the exchange is open, and what is quoted."""
-    from tracedesk.market import View, calendar
+    from tracedesk.market import View
     from tracedesk.primitives.time import ManualClock
+    from tracedesk.trading.execution import next_open
 
     settings = _settings(console)
     if settings.clock == "system":
@@ -40,18 +41,36 @@ def show(console: Console) -> None:
     else:
         with _ledger(console, settings) as ledger:
             now = ledger.clock_ns() or 0
-    document: dict[str, Any] = {"clock": time.format(now), "open": calendar.is_open(now)}
+    document: dict[str, Any] = {"clock": time.format(now), "open": _is_open(now)}
     if not document["open"]:
-        document["nextOpen"] = time.format(calendar.next_open(now))
+        opens = next_open(now, replay=settings.clock != "system")
+        document["nextOpen"] = None if opens is None else time.format(opens)
     rows: list[tuple[str, ...]] = []
     if settings.clock != "system":
         view = View(ManualClock(now))
         quotes = [view.quote(symbol) for symbol in view.symbols()]
         document["quotes"] = {quote.symbol: str(quote.price) for quote in quotes}
         rows = [(q.symbol, str(q.price), f"{q.basis} of {q.session}") for q in quotes]
-    state = "open" if document["open"] else f"closed until {document['nextOpen']}"
-    text = f"The clock stands at {document['clock']}; the exchange is {state}."
+    text = f"The clock stands at {document['clock']}; the exchange is {_state(document, settings)}."
     console.answer(document, f"{text}\n\n{table(rows, ('SYMBOL', 'PRICE', 'FROM'))}" if rows else text)
+
+
+def _is_open(now: int) -> bool:
+    from tracedesk.market import calendar
+
+    try:
+        return calendar.is_open(now)
+    except calendar.OutsideCalendar as fault:
+        raise Failed(sentence(fault)) from None
+
+
+def _state(document: dict[str, Any], settings: Trading) -> str:
+    if document["open"]:
+        return "open"
+    if document["nextOpen"] is not None:
+        return f"closed until {document['nextOpen']}"
+    ends = "calendar" if settings.clock == "system" else "replay"
+    return f"closed, and the {ends} ends before it opens again"
 
 
 @market.command()
@@ -78,10 +97,12 @@ def advance(console: Console, to: str | None, by: str | None, to_open: bool, to_
 def _step(to: str | None, by: str | None, to_open: bool) -> Step:
     if to is not None:
         try:
-            target = time.parse(to).ns
+            target = time.parse(to)
         except ValueError as fault:
             raise Misuse(f"--to: {sentence(fault)}") from None
-        return lambda clock: clock.set(target)
+        if target.zone_assumed:
+            raise Misuse(f"--to {to!r} has no zone; say which, such as {to}Z or {to}-05:00 for New York.")
+        return lambda clock: clock.set(target.ns)
     if by is not None:
         span = _SPAN.fullmatch(by)
         if span is None:

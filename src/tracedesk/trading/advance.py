@@ -11,6 +11,11 @@ and a move gives the same happenings however it is divided. The rules:
   dividend leaves orders as they are.
 - At a close, resting orders are judged on the session's bar in the order of their placement, each against the
   cash and the shares that the ones before it left. One that would trade without them is cancelled, whole.
+- A fill that brings its position away from zero is held to the weight, the leverage and the value at risk of
+  the account after it, at the session's closes; one that would break a limit cancels its order
+  (`RISK_LIMIT_EXCEEDED`). The day's loss is not judged: an order that rests was within it when it was placed.
+- Only what is priced by the embedded bars is moved by them. Positions whose last fill was priced elsewhere
+  (`foreign`) get no split and no dividend, and count at their average cost.
 - While trading is HALTED an order that would trade is cancelled; while REDUCING, one that would not bring its
   position towards zero.
 - Day orders expire at the close. The move itself comes last.
@@ -19,6 +24,7 @@ and a move gives the same happenings however it is divided. The rules:
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -28,7 +34,7 @@ from tracedesk.market import Action, Bar, Bars, Dividend, Move, NoBars, Split, V
 from tracedesk.primitives import json
 from tracedesk.primitives.money import divide, to_text
 from tracedesk.primitives.time import ManualClock, format
-from tracedesk.trading import book, fills
+from tracedesk.trading import book, fills, limits
 from tracedesk.trading.model import (
     EdgeTo,
     Fill,
@@ -42,11 +48,13 @@ from tracedesk.trading.model import (
 )
 from tracedesk.trading.settings import Trading
 from tracedesk.trading.sources.embedded import dataset
-from tracedesk.trading.units import CASH_PLACES, QUANTITY_PLACES, quantity
+from tracedesk.trading.sources.seam import Series
+from tracedesk.trading.units import CASH_PLACES, QUANTITY_PLACES, micros, quantity
 
 SPLIT: Final = "SPLIT"
 INSUFFICIENT_FUNDS: Final = "INSUFFICIENT_FUNDS"
 INSUFFICIENT_POSITION: Final = "INSUFFICIENT_POSITION"
+RISK_LIMIT_EXCEEDED: Final = "RISK_LIMIT_EXCEEDED"
 
 EVERYONE: Final = ""
 """The account of a clock's entry, which belongs to none."""
@@ -93,13 +101,15 @@ def plan(
     resting: Iterable[Resting],
     settings: Trading,
     source: Mapping[str, Bars] | None = None,
+    foreign: Iterable[tuple[str, str]] = (),
 ) -> list[Happening]:
     """What the move brings about, first to last.
 
     Bars are the embedded ones unless others are given. `portfolios` has every account with positions or
-    resting orders; `resting` is in order of placement.
+    resting orders; `resting` is in order of placement. `foreign` names accounts and symbols whose positions
+    other providers price.
     """
-    accounts = _Accounts(portfolios, resting, settings)
+    accounts = _Accounts(portfolios, resting, settings, foreign)
     happenings: list[Happening] = []
     for edge, session in _edges(move):
         if accounts.are_idle:
@@ -128,11 +138,16 @@ class _Accounts:
     """The portfolios and resting orders, changed by each thing that happens to them."""
 
     def __init__(
-        self, portfolios: Iterable[Portfolio], resting: Iterable[Resting], settings: Trading
+        self,
+        portfolios: Iterable[Portfolio],
+        resting: Iterable[Resting],
+        settings: Trading,
+        foreign: Iterable[tuple[str, str]],
     ) -> None:
         self._portfolios = {portfolio.account: portfolio for portfolio in portfolios}
         self._resting = {each.order.id: each for each in resting}
         self._settings = settings
+        self._foreign = set(foreign)
 
     @property
     def are_idle(self) -> bool:
@@ -160,6 +175,8 @@ class _Accounts:
         """Let the happening take its effect here too."""
         for state in happening.states:
             self._advance(state)
+        # A fill of the replay makes the position one of the replay.
+        self._foreign.difference_update((happening.account, fill.symbol) for fill in happening.fills)
         if happening.postings:
             before = self._portfolios[happening.account]
             self._portfolios[before.account] = book.after(before, happening.fills, happening.postings)
@@ -176,7 +193,11 @@ class _Accounts:
 
     def _acted(self, market: _Market, symbol: str, action: Action) -> list[Happening]:
         proof = market.action_proof(symbol, action)
-        holders = [p for _, p in sorted(self._portfolios.items()) if symbol in p.positions]
+        holders = [
+            portfolio
+            for account, portfolio in sorted(self._portfolios.items())
+            if symbol in portfolio.positions and (account, symbol) not in self._foreign
+        ]
         if isinstance(action, Dividend):
             paid = (_dividend(market, p.account, p.positions[symbol], action, proof) for p in holders)
             return [happening for happening in paid if happening is not None]
@@ -195,13 +216,13 @@ class _Accounts:
         )
         fill = outcome.fill(each.order.id, trade)
         if fill is not None:
-            refusal = self._refusal(each.order.account, fill)
+            refusal = self._refusal(market, each.order.account, fill)
             if refusal is not None:
                 return _ended(market, each, "cancelled", refusal, day.proof)
             return _filled(market, each, outcome, fill, day.proof)
         return None if outcome.is_open else _ended(market, each, outcome.status, outcome.reason, day.proof)
 
-    def _refusal(self, account: str, fill: Fill) -> str | None:
+    def _refusal(self, market: _Market, account: str, fill: Fill) -> str | None:
         """Why a fill cannot be, if it cannot."""
         portfolio = self._portfolios[account]
         position = portfolio.positions.get(fill.symbol)
@@ -212,7 +233,22 @@ class _Accounts:
             return self._settings.state
         if fill.side == "sell" and fill.quantity > held and not self._settings.short_selling:
             return INSUFFICIENT_POSITION
-        return INSUFFICIENT_FUNDS if fill.total_cost > max(0, portfolio.cash) else None
+        if fill.total_cost > max(0, portfolio.cash):
+            return INSUFFICIENT_FUNDS
+        breaks = not _reduces(held, fill) and self._breaks_limits(market, portfolio, fill)
+        return RISK_LIMIT_EXCEEDED if breaks else None
+
+    def _breaks_limits(self, market: _Market, before: Portfolio, fill: Fill) -> bool:
+        after = book.after(before, (fill,), book.for_fill(fill))
+        held = {**before.positions, **after.positions}
+        own = {s for s in held if (before.account, s) not in self._foreign or s == fill.symbol}
+        costs = {symbol: book.average(position) for symbol, position in held.items()}
+        marks = {s: market.close(s, cost) if s in own else cost for s, cost in costs.items()}
+        weights = limits.value(after, marks).risk_weights()
+        known = None if weights is None else {s: w for s, w in weights.items() if s in own}
+        series = {s: market.series(s, self._settings.window + 1) for s in own}
+        tail = limits.tail(known, series, self._settings)
+        return bool(limits.broken_by_fill(self._settings.limits, before, after, marks, tail))
 
 
 def _reduces(held: int, fill: Fill) -> bool:
@@ -282,6 +318,25 @@ class _Market:
         volumes = tuple(bars.volumes[max(0, before - fills.VOLUME_SESSIONS) : before])
         shown = {"bar": None if bar is None else _shown(bar), "volumes": volumes}
         return _Day(bar, volumes, self._proof(symbol, shown))
+
+    def close(self, symbol: str, otherwise: int) -> int:
+        """The last close in millionths; for what has none, what is given instead."""
+        try:
+            return micros(self._view.quote(symbol).price)
+        except NoBars:
+            return otherwise
+
+    def series(self, symbol: str, count: int) -> Series:
+        """The last closed sessions, for the value at risk."""
+        try:
+            recent = self._view.bars(symbol).latest(count)
+        except NoBars:
+            recent = ()
+        return Series(
+            array("q", [bar.session.toordinal() for bar in recent]),
+            array("d", [float(bar.adjusted_close) for bar in recent]),
+            array("q", [bar.volume for bar in recent]),
+        )
 
     def action_proof(self, symbol: str, action: Action) -> _Proof:
         return self._proof(symbol, {"action": _told(action)})

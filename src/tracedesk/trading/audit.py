@@ -1,4 +1,4 @@
-"""Proof that a ledger is what was written: its file, its chain, its sums and its cache."""
+"""Proof that a ledger is what was written: its file, its chain, its sums and its caches."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tracedesk.journal.sqlite import BusyError, Connection, InterruptError, SQLi
 from tracedesk.journal.verify import has_log
 from tracedesk.trading import book
 from tracedesk.trading.ledger import cached, gather
-from tracedesk.trading.model import Portfolio
 from tracedesk.trading.schema import (
     CHILDREN,
     DEFINITIONS,
     GENESIS,
+    OPEN_ORDERS,
     LedgerError,
     Rows,
     definitions,
@@ -66,8 +66,9 @@ def verify(path: Path, *, progress: Callable[[int], None] | None = None) -> Repo
         _check_file(connection, path, report)
         _check_strays(connection, report)
         _check_orders(connection, report)
-        portfolios = _check_entries(connection, report, progress)
-        _check_cache(connection, portfolios, report)
+        courses = _check_entries(connection, report, progress)
+        _check_courses(connection, courses, report)
+        _check_open_orders(connection, report)
     return report
 
 
@@ -123,9 +124,9 @@ def _check_orders(connection: Connection, report: Report) -> None:
 
 def _check_entries(
     connection: Connection, report: Report, progress: Callable[[int], None] | None
-) -> dict[str, Portfolio]:
+) -> dict[str, book.Course]:
     """Walk the chain, and fold every account on the way."""
-    portfolios: dict[str, Portfolio] = {}
+    courses: dict[str, book.Course] = {}
     last, head, after = 0, GENESIS, _FIRST
     query = f"SELECT seq FROM entry WHERE seq > ? ORDER BY seq LIMIT {_PAGE}"
     while seqs := [seq for (seq,) in connection.execute(query, (after,))]:
@@ -134,19 +135,20 @@ def _check_entries(
                 report.blame(last + 1, "an entry is missing, or one is too many")
             if link(head, rows) != rows.hash:
                 report.blame(rows.entry[0], "the entry is not what was written")
-            _check_entry(rows, portfolios, report)
+            _check_entry(rows, courses, report)
             last, head = rows.entry[0], rows.hash
         after = seqs[-1]
         report.entries += len(seqs)
         if progress is not None:
             progress(report.entries)
     report.head = head.hex()
-    return portfolios
+    return courses
 
 
-def _check_entry(rows: Rows, portfolios: dict[str, Portfolio], report: Report) -> None:
+def _check_entry(rows: Rows, courses: dict[str, book.Course], report: Report) -> None:
     entry = entry_of(rows)
-    owners = {row[1] for row in rows.children["call"]} | {row[2] for row in rows.children["posting"]}
+    owners = {row[1] for row in rows.children["call"]}
+    owners |= {row[2] for table in ("posting", "order_state") for row in rows.children[table]}
     if {*owners, *(order.account for order in entry.orders)} - {entry.account}:
         report.blame(entry.seq, "the entry has rows of another account")
     if book.imbalance(entry.postings):
@@ -154,14 +156,26 @@ def _check_entry(rows: Rows, portfolios: dict[str, Portfolio], report: Report) -
     if book.contradict(entry.fills, entry.postings):
         report.blame(entry.seq, "the postings are not those of the fills")
     if entry.postings:
-        before = portfolios.get(entry.account) or book.opened(entry.account)
-        portfolios[entry.account] = book.apply(before, entry)
+        before = courses.get(entry.account) or book.Course(book.opened(entry.account))
+        courses[entry.account] = book.follow(before, entry)
 
 
-def _check_cache(connection: Connection, portfolios: dict[str, Portfolio], report: Report) -> None:
-    wanted = {account: (p.version, cached(p)) for account, p in portfolios.items()}
-    query = "SELECT account, version, body FROM holding"
-    found = {account: (version, body) for account, version, body in connection.execute(query)}
-    for account in sorted({*wanted, *found}):
-        if wanted.get(account) != found.get(account):
-            report.blame(None, f"the cached portfolio of {account!r} is not what its entries fold to")
+# --- the caches --------------------------------------------------------------------------------
+
+
+def _check_courses(connection: Connection, courses: dict[str, book.Course], report: Report) -> None:
+    holding = {account: (c.now.version, c.clock_ns, cached(c.now)) for account, c in courses.items()}
+    day = {account: (c.day.through_ns, cached(c.day.portfolio)) for account, c in courses.items() if c.day}
+    for table, wanted in (("holding", holding), ("day", day)):
+        found = {account: tuple(rest) for account, *rest in connection.execute(f"SELECT * FROM {table}")}
+        for account in sorted({*wanted, *found}):
+            if wanted.get(account) != found.get(account):
+                problem = f"the cached portfolio of {account!r} ({table}) is not what its entries fold to"
+                report.blame(None, problem)
+
+
+def _check_open_orders(connection: Connection, report: Report) -> None:
+    cache = "SELECT * FROM open_order"
+    for one, other in ((cache, OPEN_ORDERS), (OPEN_ORDERS, cache)):
+        for account, seq, *_ in connection.execute(f"{one} EXCEPT {other} LIMIT {FAULTS}"):
+            report.blame(seq, f"the cached open orders of {account!r} are not those of its entries")

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from tracedesk.primitives.money import divide
+from tracedesk.primitives.time import DAY
 from tracedesk.trading.model import CASH, Fill, Portfolio, Position, Posting
 from tracedesk.trading.units import CASH_PLACES, PRICE_PLACES, QUANTITY_PLACES
 
 BOOKS: Final = ("cash", "position", "market", "fees", "dividends", "splits", "equity")
 
+BEGINNING: Final = -(2**63)
+"""Before every market time."""
 _COST_PER_CENT: Final = 10 ** (PRICE_PLACES + QUANTITY_PLACES - CASH_PLACES)
 """Units of price x quantity in one cent."""
 
@@ -25,6 +28,8 @@ class Posted(Protocol):
 
     @property
     def seq(self) -> int: ...
+    @property
+    def clock_ns(self) -> int: ...
     @property
     def fills(self) -> Sequence[Fill]: ...
     @property
@@ -100,6 +105,37 @@ def apply(portfolio: Portfolio, entry: Posted) -> Portfolio:
     if not entry.postings:
         return portfolio
     return replace(after(portfolio, entry.fills, entry.postings), version=entry.seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Morning:
+    """An account after its every entry of a market time or before it."""
+
+    through_ns: int
+    portfolio: Portfolio
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """An account as it is, and as its newest day (in UTC, so that it holds a whole session) found it."""
+
+    now: Portfolio
+    clock_ns: int = BEGINNING
+    """The latest market time of an entry that moved it."""
+    day: Morning | None = None
+    """Unknown on the first day, and after an entry that belongs before this day."""
+
+
+def follow(course: Course, entry: Posted) -> Course:
+    """The course after an entry of its account; one without postings leaves it as it was."""
+    if not entry.postings:
+        return course
+    day = course.day
+    if course.now.version and entry.clock_ns // DAY > course.clock_ns // DAY:
+        day = Morning(course.clock_ns, course.now)
+    elif day is not None and entry.clock_ns <= day.through_ns:
+        day = None
+    return Course(apply(course.now, entry), max(course.clock_ns, entry.clock_ns), day)
 
 
 def after(portfolio: Portfolio, fills: Iterable[Fill], postings: Iterable[Posting]) -> Portfolio:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracedesk.errors import ToolError
 from tracedesk.trading import book, fills
 from tracedesk.trading.fills import Outcome
-from tracedesk.trading.model import Fill, Order, OrderState, Portfolio, Posting, Trade
+from tracedesk.trading.model import CASH, Fill, Order, OrderState, Portfolio, Posting, Trade
 from tracedesk.trading.settings import Costs, Trading
 from tracedesk.trading.sources.seam import Quote, Series
 from tracedesk.trading.units import micros, money, notional, price, quantity
@@ -30,6 +30,8 @@ class Market:
 
     quotes: Mapping[str, Got[Quote]]
     daily: Mapping[str, Got[Series]]
+    unpriced: Mapping[str, ToolError] = field(default_factory=dict[str, ToolError])
+    """Why symbols that are not traded, only held or ordered before, have no price."""
 
     @property
     def marks(self) -> dict[str, int]:
@@ -47,6 +49,7 @@ class Market:
 
 async def gather(trader: Trader, request: Request, trades: Sequence[Trade], held: Iterable[str]) -> Market:
     """Ask for everything the batch needs; a traded symbol without a price is refused with its place."""
+    _check_symbols(trades)
     symbols = list(dict.fromkeys((*(trade.symbol for trade in trades), *held)))
     quotes = await trader.gate.quotes(symbols, request.now_ns, request.by)
     for index, trade in enumerate(trades):
@@ -54,16 +57,20 @@ async def gather(trader: Trader, request: Request, trades: Sequence[Trade], held
         if isinstance(answer, ToolError):
             raise ToolError(answer.code, answer.message, {**(answer.details or {}), "trade_index": index})
     daily = await trader.gate.daily(symbols, trader.settings.window + 1, request.now_ns, request.by)
-    return Market(_all(quotes), _those(daily))
+    priced = {symbol: answer for symbol, answer in quotes.items() if not isinstance(answer, ToolError)}
+    unpriced = {symbol: answer for symbol, answer in quotes.items() if isinstance(answer, ToolError)}
+    return Market(priced, _those(daily), unpriced)
 
 
-def _all(answers: Mapping[str, Got[Quote] | ToolError]) -> dict[str, Got[Quote]]:
-    found: dict[str, Got[Quote]] = {}
-    for symbol, answer in answers.items():
-        if isinstance(answer, ToolError):
-            raise answer
-        found[symbol] = answer
-    return found
+def _check_symbols(trades: Sequence[Trade]) -> None:
+    for index, trade in enumerate(trades):
+        if trade.symbol == CASH:
+            message = (
+                f"trades[{index}].symbol {CASH!r} is the name of the account's currency, and the ledger "
+                "could not tell them apart. It cannot be traded; use another symbol."
+            )
+            details = {"trade_index": index, "symbol": CASH, "retryable": False}
+            raise ToolError("INVALID_SYMBOL", message, details)
 
 
 def _those(answers: Mapping[str, Got[Series] | ToolError]) -> dict[str, Got[Series]]:
@@ -104,8 +111,6 @@ class Draft:
     legs: tuple[Leg, ...]
     before: Portfolio
     after: Portfolio
-    possible: Portfolio
-    """The account if what rests of the legs traded too: limits are judged on it, so none is passed later."""
 
     @property
     def fills(self) -> tuple[Fill, ...]:
@@ -114,6 +119,11 @@ class Draft:
     @property
     def postings(self) -> tuple[Posting, ...]:
         return tuple(posting for fill in self.fills for posting in book.for_fill(fill))
+
+    @property
+    def resting(self) -> list[tuple[Order, OrderState]]:
+        """The orders that stay open."""
+        return [(leg.order, leg.state) for leg in self.legs if leg.outcome.is_open]
 
 
 @dataclass(slots=True)
@@ -139,7 +149,7 @@ def reserved(
     claims = Reserved()
     for order, state in open_orders:
         trade = order.trade
-        claims.take(trade, trade.quantity - state.filled, marks[trade.symbol], costs)
+        claims.take(trade, trade.quantity - state.filled, marks.get(trade.symbol, 0), costs)
     return claims
 
 
@@ -157,20 +167,7 @@ def draft(
         leg = _leg(order, market, settings.costs)
         account = _settled(account, claims, leg, index, settings)
         legs.append(leg)
-    resting = [fill for leg in legs if (fill := _resting_fill(leg, settings.costs)) is not None]
-    postings = [posting for fill in resting for posting in book.for_fill(fill)]
-    possible = book.after(account, resting, postings) if resting else account
-    return Draft(tuple(legs), portfolio, account, possible)
-
-
-def _resting_fill(leg: Leg, costs: Costs) -> Fill | None:
-    """What is left of a resting leg, traded at its own price."""
-    trade, left = leg.trade, leg.trade.quantity - leg.outcome.quantity
-    if not leg.outcome.is_open or not left:
-        return None
-    own = trade.price or trade.stop_price or 0
-    fee = fills.fee(left, costs)
-    return Fill(leg.order.id, trade.symbol, trade.side, left, own, notional(left, own), fee)
+    return Draft(tuple(legs), portfolio, account)
 
 
 def _leg(order: Order, market: Market, costs: Costs) -> Leg:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import tracedesk
 from tracedesk.errors import ToolError
 from tracedesk.market import calendar
+from tracedesk.market.clock import LAST_NS
 from tracedesk.primitives import json
 from tracedesk.primitives.time import format
 from tracedesk.trading import params, simulation
+from tracedesk.trading.clockwork import EMBEDDED
 from tracedesk.trading.draft import Market, gather, named, order_id
 from tracedesk.trading.ledger import CallRow, Ledger, New, Reading, Writer
 from tracedesk.trading.limits import Violation
@@ -20,9 +23,10 @@ from tracedesk.trading.model import EdgeTo, Order, OrderState, Trade
 from tracedesk.trading.reading import shown_order
 from tracedesk.trading.simulation import Judged, Standing, judged, shown_leg, standing
 from tracedesk.trading.trader import Already
-from tracedesk.trading.units import money
 
 if TYPE_CHECKING:
+    from tracedesk.trading.sources.gate import Got
+    from tracedesk.trading.sources.seam import Quote
     from tracedesk.trading.trader import Request, Trader
 
 FINAL: Final = frozenset(
@@ -82,6 +86,8 @@ async def _intent(trader: Trader, request: Request) -> Intent:
     trades = params.trades(
         args["trades"], fractional=settings.fractional, resting_orders=settings.resting_orders
     )
+    if trader.is_live:
+        _check_immediate(trades)
     rationale = await resolved(request, args.get("rationale_refs", ()), "rationale_refs")
     simulated = _simulation(trader, request)
     return Intent(trades, named(request.account, request.id, trades), rationale, simulated)
@@ -89,17 +95,21 @@ async def _intent(trader: Trader, request: Request) -> Intent:
 
 async def _execute(trader: Trader, request: Request, intent: Intent) -> bytes:
     for _ in range(_ATTEMPTS):
-        _check_open(request.now_ns)
+        opened_ns = _check_open(trader, request.now_ns)
         account = await trader.ledger(partial(_standing, trader=trader, request=request))
         market = await gather(trader, request, intent.trades, sorted(account.symbols))
+        _check_prices(intent.trades, market, opened_ns)
         try:
             if trader.broker is not None:
                 from tracedesk.trading import outbox
 
                 return await outbox.execute(trader, request, intent, market)
             work = partial(_commit, trader=trader, request=request, intent=intent, market=market)
+            # From here on the deadline cannot say that nothing was done: the commit goes on without the call.
+            request.call.sent = True
             return await trader.commit(work)
         except Moved:
+            request.call.sent = False
             request.now_ns = await trader.now_ns()
     message = "The market's clock or the account kept moving while the order was priced. Send it again."
     raise ToolError("RATE_LIMITED", message, {"retryable": True, "retry_after_s": 1})
@@ -117,12 +127,69 @@ def _check_enabled(trader: Trader) -> None:
         raise ToolError("EXECUTION_DISABLED", message, {"retryable": False})
 
 
-def _check_open(now_ns: int) -> None:
-    if calendar.is_open(now_ns):
-        return
-    opens = format(calendar.next_open(now_ns))
-    message = f"The exchange is closed at {format(now_ns)}; it opens at {opens}. trade_simulate works now."
-    raise ToolError("MARKET_CLOSED", message, {"next_open": opens, "retryable": False})
+def _check_open(trader: Trader, now_ns: int) -> int:
+    """When the session in progress opened; raises when there is none."""
+    session = simulation.session_at(now_ns)
+    if session is not None:
+        return calendar.open_ns(session)
+    opens = next_open(now_ns, replay=not trader.is_live)
+    if opens is None:
+        ends = "The replay ends" if not trader.is_live else "The exchange's calendar ends"
+        message = f"The exchange is closed at {format(now_ns)}. {ends} before it opens again."
+        raise ToolError("MARKET_CLOSED", message, {"next_open": None, "retryable": False})
+    message = (
+        f"The exchange is closed at {format(now_ns)}; it opens at {format(opens)}. trade_simulate works now."
+    )
+    raise ToolError("MARKET_CLOSED", message, {"next_open": format(opens), "retryable": False})
+
+
+def _check_immediate(trades: Sequence[Trade]) -> None:
+    for index, trade in enumerate(trades):
+        if trade.time_in_force != "ioc":
+            problem = "orders rest only where a replay's clock is moved, and [trading] clock is 'system'"
+            raise _no_rest(index, trade, f"{problem}. Send it as 'ioc'.")
+
+
+def _check_prices(trades: Sequence[Trade], market: Market, opened_ns: int) -> None:
+    """Refuse what would trade at a price of an earlier session, or rest where our bars do not judge it."""
+    for index, trade in enumerate(trades):
+        quote = market.quotes[trade.symbol]
+        if quote.value.as_of_ns < opened_ns:
+            raise _stale(index, trade, quote, opened_ns)
+        daily = market.daily.get(trade.symbol)
+        providers = {quote.provider, *(() if daily is None else (daily.provider,))}
+        if trade.time_in_force != "ioc" and providers != {EMBEDDED}:
+            others = ", ".join(sorted(providers - {EMBEDDED}))
+            problem = (
+                f"resting orders are judged on the embedded bars, and {trade.symbol} is priced by {others}"
+            )
+            raise _no_rest(index, trade, f"{problem}. Send it as 'ioc'.")
+
+
+def _no_rest(index: int, trade: Trade, problem: str) -> ToolError:
+    message = f"trades[{index}].time_in_force {trade.time_in_force!r}: {problem}"
+    path = ["trades", index, "time_in_force"]
+    return ToolError("INVALID_INPUT", message, {"path": path, "trade_index": index, "retryable": False})
+
+
+def _stale(index: int, trade: Trade, quote: Got[Quote], opened_ns: int) -> ToolError:
+    as_of = format(quote.value.as_of_ns)
+    message = (
+        f"trades[{index}].symbol {trade.symbol}: its last price by {quote.provider} is of {as_of}, before "
+        f"this session opened at {format(opened_ns)}. Wait for one of this session, or use another provider."
+    )
+    path = ["trades", index, "symbol"]
+    details = {"path": path, "trade_index": index, "symbol": trade.symbol, "as_of": as_of, "retryable": False}
+    return ToolError("DATA_UNAVAILABLE", message, details)
+
+
+def next_open(now_ns: int, *, replay: bool) -> int | None:
+    """When the exchange opens next; None when the replay or the calendar ends before."""
+    try:
+        opens = calendar.next_open(now_ns)
+    except calendar.OutsideCalendar:
+        return None
+    return None if replay and opens > LAST_NS else opens
 
 
 async def resolved(request: Request, refs: Any, path: str) -> tuple[str, ...]:
@@ -153,14 +220,18 @@ def _simulation(trader: Trader, request: Request) -> Told | None:
     return told
 
 
-def _unlike_simulated(told: Told, intent: Intent, version: int, now_ns: int, ttl_s: int) -> list[Violation]:
+def _unlike_simulated(
+    told: Told, intent: Intent, account: Standing, now_ns: int, ttl_s: int
+) -> list[Violation]:
     """How an execution differs from the simulation it is bound to."""
     facts = told.facts
     found: list[Violation] = []
     if facts["trades"] != intent.trades:
         found.append(Violation("simulation_trades", "the trades that were simulated", "other trades"))
-    if facts["version"] != version:
-        found.append(Violation("simulation_version", facts["version"], version))
+    if facts["version"] != account.portfolio.version:
+        found.append(Violation("simulation_version", facts["version"], account.portfolio.version))
+    if facts["order_change"] != account.order_change:
+        found.append(Violation("simulation_orders", facts["order_change"], account.order_change))
     age = (now_ns - facts["now_ns"]) // 1_000_000_000
     if age > ttl_s:
         found.append(Violation("simulation_age_seconds", ttl_s, age))
@@ -208,13 +279,13 @@ def judge(trader: Trader, writer: Writer, request: Request, intent: Intent, mark
     if not trader.is_live and writer.clock_ns() != request.now_ns:
         raise Moved
     account = _standing(writer, trader, request)
-    if account.symbols.difference(market.quotes):
+    if account.symbols.difference(market.quotes, market.unpriced):
         raise Moved
     found = judged(account, intent.orders, market, trader.settings)
     violations = list(found.judgement.violations)
     if intent.simulated is not None:
-        version, ttl = account.portfolio.version, trader.settings.simulation_ttl
-        violations += _unlike_simulated(intent.simulated, intent, version, request.now_ns, ttl)
+        ttl = trader.settings.simulation_ttl
+        violations += _unlike_simulated(intent.simulated, intent, account, request.now_ns, ttl)
     _check_limits(violations)
     return found
 
@@ -233,8 +304,8 @@ def absent(writer: Writer, request: Request) -> None:
 def answer(found: Judged, request: Request) -> dict[str, Any]:
     """The body of `trade_execute`."""
     trades = [{**shown_leg(leg), "order_id": leg.order.id} for leg in found.draft.legs]
-    after = {"total_value": money(found.valued.total_cents), "cash": money(found.valued.cash)}
-    return {"execution": {"trades": trades, "portfolio_after": after}, "source_refs": request.source_refs}
+    execution = {"trades": trades, "portfolio_after": found.portfolio_after, **found.not_judged}
+    return {"execution": execution, "source_refs": request.source_refs}
 
 
 def row(request: Request, response: bytes, code: str | None = None) -> CallRow:
@@ -257,6 +328,7 @@ def facts(request: Request, found: Judged, market: Market) -> dict[str, Any]:
         "version": tracedesk.__version__,
         "clock": format(request.now_ns),
         "quotes": {s: market.quotes[s].value.price for s in sorted(symbols)},
+        "providers": {s: market.quotes[s].provider for s in sorted(symbols)},
     }
     if found.judgement.skipped:
         body["limitsNotJudged"] = [skipped.as_json() for skipped in found.judgement.skipped]
@@ -290,6 +362,7 @@ def _refuse(ledger: Ledger, request: Request, refused: ToolError) -> None:
 async def cancel(trader: Trader, request: Request) -> bytes:
     """Cancel an open order of the account."""
     _check_enabled(trader)
+    request.call.sent = True
     return await trader.commit(lambda ledger: _cancel(ledger, request))
 
 

@@ -14,8 +14,10 @@ from tracedesk.primitives.time import Clock
 from tracedesk.trading import book
 from tracedesk.trading.model import CASH, Order, OrderState, Portfolio, Position, Trade
 from tracedesk.trading.schema import (
+    CACHES,
     CHILDREN,
     GENESIS,
+    OPEN_ORDERS,
     CallRecorded,
     CallRow,
     Entry,
@@ -49,28 +51,34 @@ OPEN: Final = ("open", "sent")
 _PAGE: Final = 200
 _ORDER: Final = (
     "o.id, o.account, o.leg, o.symbol, o.side, o.quantity, o.type, o.price, o.stop_price, o.time_in_force, "
-    "o.client_id, s.status, s.filled, s.reason FROM trade_order o JOIN order_state s ON s.order_id = o.id "
-    "AND (s.entry, s.line) = (SELECT entry, line FROM order_state WHERE order_id = o.id "
-    "ORDER BY entry DESC, line DESC LIMIT 1)"
+    "o.client_id, s.status, s.filled, s.reason, e.clock_ns"
+)
+_ANY: Final = (
+    "trade_order o JOIN order_state s ON s.order_id = o.id AND (s.entry, s.line) = (SELECT entry, line "
+    "FROM order_state WHERE order_id = o.id ORDER BY entry DESC, line DESC LIMIT 1) "
+    "JOIN entry e ON e.seq = o.entry"
+)
+# A cross join is made in the order it is written in: the few open orders come first.
+_OPEN: Final = (
+    "open_order c CROSS JOIN trade_order o ON (o.entry, o.line) = (c.entry, c.line) "
+    "CROSS JOIN order_state s ON (s.entry, s.line) = (c.state_entry, c.state_line) "
+    "CROSS JOIN entry e ON e.seq = c.entry"
 )
 _CALL: Final = (
     "tool_call_id, tool, params_sha256, params, desk_call, response, code, call.account, entry, at_ns "
     "FROM call JOIN entry ON seq = entry"
 )
-_RESTED: Final = "o.id IN (SELECT order_id FROM order_state WHERE status IN ('open', 'sent'))"
-_IS_OPEN: Final = f"{_RESTED} AND s.status IN ('open', 'sent')"
 
 Placed = tuple[Order, OrderState]
-Folded = dict[str, tuple[int, Portfolio, int]]
-"""By account: a market time, the portfolio that the entries before it fold to, and the last of them."""
+PlacedAt = tuple[Order, OrderState, int]
+"""With the market time that the order was placed at."""
 
 
 class Reading:
     """What can be read of a ledger, in a transaction or out of it."""
 
-    def __init__(self, connection: Connection, folded: Folded | None = None) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._folded: Folded = {} if folded is None else folded
 
     # --- accounts
 
@@ -91,37 +99,51 @@ class Reading:
 
     def refold(self, account: str) -> Portfolio:
         """The same from the entries alone, without the cache."""
-        return self._fold(book.opened(account), 0, "")[0]
+        return self._refolded(account).now
 
-    def portfolio_at(self, account: str, clock_ns: int) -> Portfolio:
-        """The account as the entries before a market time left it."""
-        later = "SELECT 1 FROM entry WHERE account = ? AND clock_ns >= ? LIMIT 1"
-        if not any(self._connection.execute(later, (account, clock_ns))):
-            return self.portfolio(account)
-        known, through = self._known(account, clock_ns)
-        # The plus keeps SQLite from the index by market time, which would have it read what is folded.
-        portfolio, through = self._fold(known, through, f"AND +clock_ns < {clock_ns:d}")
-        self._folded[account] = (clock_ns, portfolio, through)
+    def portfolio_at(self, account: str, clock_ns: int, *, and_at: Iterable[str] = ()) -> Portfolio:
+        """The account as the entries before a market time left it, and those of some kinds at that time.
+
+        On the account's newest day the cost does not grow with the ledger.
+        """
+        course = self._course(account)
+        if course.clock_ns < clock_ns:
+            return course.now
+        base = course.day
+        if base is None or base.through_ns >= clock_ns:
+            base = book.Morning(book.BEGINNING, book.opened(account))
+        # Not put in order by SQLite: it would choose the index by seq, and read the whole account.
+        query = (
+            "SELECT seq FROM entry WHERE account = ?1 AND clock_ns > ?2 AND clock_ns < ?3 UNION ALL "
+            "SELECT seq FROM entry WHERE account = ?1 AND clock_ns = ?3 "
+            "AND kind IN (SELECT value FROM json_each(?4))"
+        )
+        kinds = json.dumps(list(and_at)).decode()
+        found = self._connection.execute(query, (account, base.through_ns, clock_ns, kinds))
+        seqs, portfolio = sorted(seq for (seq,) in found), base.portfolio
+        for first in range(0, len(seqs), _PAGE):
+            for rows in gather(self._connection, seqs[first : first + _PAGE], ("fill", "posting")):
+                portfolio = book.apply(portfolio, entry_of(rows))
         return portfolio
 
-    def _known(self, account: str, clock_ns: int) -> tuple[Portfolio, int]:
-        """The last fold of the account, if the one wanted goes on from it."""
-        if account in self._folded:
-            until, portfolio, through = self._folded[account]
-            between = "SELECT 1 FROM entry WHERE account = ? AND clock_ns >= ? AND clock_ns < ? AND seq <= ?"
-            passed = self._connection.execute(between, (account, until, clock_ns, through))
-            if until <= clock_ns and not any(passed):
-                return portfolio, through
-        return book.opened(account), 0
+    def _course(self, account: str) -> book.Course:
+        query = (
+            "SELECT h.body, clock_ns, through_ns, d.body FROM holding h LEFT JOIN day d USING(account) "
+            "WHERE account = ?"
+        )
+        for now, clock_ns, through_ns, then in self._connection.execute(query, (account,)):
+            day = None if through_ns is None else book.Morning(through_ns, _held(account, then))
+            return book.Course(_held(account, now), clock_ns, day)
+        return self._refolded(account)
 
-    def _fold(self, portfolio: Portfolio, through: int, condition: str) -> tuple[Portfolio, int]:
-        """Go on folding after the entry `through`; the portfolio, and the last entry that is in it."""
-        query = f"SELECT seq FROM entry WHERE account = ? AND seq > ? {condition} ORDER BY seq LIMIT {_PAGE}"
-        while seqs := [s for (s,) in self._connection.execute(query, (portfolio.account, through))]:
+    def _refolded(self, account: str) -> book.Course:
+        course, through = book.Course(book.opened(account)), 0
+        query = f"SELECT seq FROM entry WHERE account = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"
+        while seqs := [seq for (seq,) in self._connection.execute(query, (account, through))]:
             for rows in gather(self._connection, seqs, ("fill", "posting")):
-                portfolio = book.apply(portfolio, entry_of(rows))
+                course = book.follow(course, entry_of(rows))
             through = seqs[-1]
-        return portfolio, through
+        return course
 
     # --- the clock
 
@@ -150,24 +172,41 @@ class Reading:
 
     def order(self, identifier: str) -> Placed | None:
         """An order and its state."""
-        return next(self._orders("o.id = ?", (identifier,)), None)
+        return next((found[:2] for found in self._orders(f"{_ANY} WHERE o.id = ?", (identifier,))), None)
 
     def orders(
         self, account: str, *, open_only: bool = False, after: str | None = None, limit: int = 100
     ) -> list[Placed]:
         """The account's orders, newest first; `after` is the id of the last one seen."""
-        older = "(SELECT entry, line FROM trade_order WHERE id = ?)"
-        conditions = ["o.account = ?", _IS_OPEN if open_only else "1"]
-        bindings: list[Any] = [account]
-        if after is not None:
-            conditions.append(f"(o.entry, o.line) < {older}")
-            bindings.append(after)
-        newest = f"{' AND '.join(conditions)} ORDER BY o.entry DESC, o.line DESC LIMIT ?"
-        return list(self._orders(newest, [*bindings, limit]))
+        found = self.orders_placed(account, open_only=open_only, after=after, limit=limit)
+        return [(order, state) for order, state, _ in found]
 
-    def open_orders(self) -> list[Placed]:
-        """The orders of all accounts that may still be filled, in the order they were placed."""
-        return list(self._orders(f"{_IS_OPEN} ORDER BY o.entry, o.line", ()))
+    def orders_placed(
+        self, account: str, *, open_only: bool = False, after: str | None = None, limit: int = 100
+    ) -> list[PlacedAt]:
+        """The same, each with the market time that it was placed at."""
+        source, key = (_OPEN, "c") if open_only else (_ANY, "o")
+        conditions, bindings = [f"{key}.account = ?"], list[Any]([account])
+        if after is not None:
+            older = "(SELECT entry, line FROM trade_order WHERE id = ?)"
+            conditions.append(f"({key}.entry, {key}.line) < {older}")
+            bindings.append(after)
+        newest = f"ORDER BY {key}.entry DESC, {key}.line DESC LIMIT ?"
+        return list(self._orders(f"{source} WHERE {' AND '.join(conditions)} {newest}", [*bindings, limit]))
+
+    def open_orders(self, account: str | None = None) -> list[Placed]:
+        """The orders that may still be filled, of one account or of all, in the order they were placed."""
+        return [(order, state) for order, state, _ in self.open_orders_placed(account)]
+
+    def open_orders_placed(self, account: str | None = None) -> list[PlacedAt]:
+        """The same, each with the market time that it was placed at."""
+        where, bindings = ("WHERE c.account = ?", [account]) if account is not None else ("", [])
+        return list(self._orders(f"{_OPEN} {where} ORDER BY c.entry, c.line", bindings))
+
+    def last_order_change(self, account: str) -> int:
+        """The last entry that changed the state of one of the account's orders; 0 when there is none."""
+        query = "SELECT coalesce(max(entry), 0) FROM order_state WHERE account = ?"
+        return next(self._connection.execute(query, (account,)))[0]
 
     def orders_since(self, account: str, at_ns: int) -> int:
         """How many orders the account has placed at a wall time or after it."""
@@ -187,11 +226,11 @@ class Reading:
         query = "SELECT DISTINCT entry FROM order_state WHERE order_id = ? ORDER BY entry"
         return [seq for (seq,) in self._connection.execute(query, (identifier,))]
 
-    def _orders(self, condition: str, bindings: Sequence[Any]) -> Generator[Placed]:
-        for row in self._connection.execute(f"SELECT {_ORDER} WHERE {condition}", bindings):
-            identifier, account, leg, *trade, client_id, status, filled, reason = row
+    def _orders(self, source: str, bindings: Sequence[Any]) -> Generator[PlacedAt]:
+        for row in self._connection.execute(f"SELECT {_ORDER} FROM {source}", bindings):
+            identifier, account, leg, *trade, client_id, status, filled, reason, clock_ns = row
             order = Order(identifier, account, Trade(*trade), leg, client_id)
-            yield order, OrderState(identifier, status, filled, reason)
+            yield order, OrderState(identifier, status, filled, reason), clock_ns
 
     # --- entries
 
@@ -250,8 +289,8 @@ def gather(connection: Connection, seqs: Sequence[int], tables: Sequence[str] = 
 class Writer(Reading):
     """A ledger inside a write transaction."""
 
-    def __init__(self, connection: Connection, folded: Folded, clock: Clock) -> None:
-        super().__init__(connection, folded)
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        super().__init__(connection)
         self._clock = clock
         self._is_open = True
 
@@ -260,24 +299,27 @@ class Writer(Reading):
         if not self._is_open:
             raise LedgerError("the transaction has ended; begin another with writing()")
         self._check(new)
-        before = self.portfolio(new.account)
+        before = self._course(new.account) if new.postings else None
         last, previous = self.head()
         rows = rows_of(new, last + 1, self._clock.now_ns())
         rows.hash = link(previous, rows)
         # A savepoint: a caller that catches the refusal must not commit half an entry.
         with _refusing_misfits(), self._connection:
             self._insert(rows)
-            if new.postings:
-                self._keep(book.apply(before, entry_of(rows)))
+            self._note_states(new.states, last + 1)
+            if before is not None:
+                self._keep(book.follow(before, entry_of(rows)))
         return last + 1
 
     def rebuild(self) -> None:
-        """Make the cache anew from the entries."""
-        self._connection.execute("DELETE FROM holding")
+        """Make the caches anew from the entries."""
+        for cache in CACHES:
+            self._connection.execute(f"DELETE FROM {cache}")
+        self._connection.execute(f"INSERT INTO open_order {OPEN_ORDERS}")
         for account in self.accounts():
-            portfolio = self.refold(account)
-            if portfolio.version:
-                self._keep(portfolio)
+            course = self._refolded(account)
+            if course.now.version:
+                self._keep(course)
 
     def end(self) -> None:
         """Take no more entries."""
@@ -290,9 +332,28 @@ class Writer(Reading):
                 places = ",".join("?" * len(line))
                 self._connection.execute(f"INSERT INTO {table} VALUES({places})", line)
 
-    def _keep(self, portfolio: Portfolio) -> None:
-        row = (portfolio.account, portfolio.version, cached(portfolio))
-        self._connection.execute("INSERT OR REPLACE INTO holding VALUES(?,?,?)", row)
+    def _keep(self, course: book.Course) -> None:
+        now, day, account = course.now, course.day, course.now.account
+        row = (account, now.version, course.clock_ns, cached(now))
+        self._connection.execute("INSERT OR REPLACE INTO holding VALUES(?,?,?,?)", row)
+        if day is None:
+            self._connection.execute("DELETE FROM day WHERE account = ?", (account,))
+            return
+        kept = "SELECT 1 FROM day WHERE account = ? AND through_ns = ?"
+        # No two mornings of an account are of the same time: what follows one is of a later day.
+        if not any(self._connection.execute(kept, (account, day.through_ns))):
+            row = (account, day.through_ns, cached(day.portfolio))
+            self._connection.execute("INSERT OR REPLACE INTO day VALUES(?,?,?)", row)
+
+    def _note_states(self, states: Iterable[OrderState], seq: int) -> None:
+        placed = "SELECT account, entry, line{} FROM trade_order WHERE id = ?"
+        for line, state in enumerate(states):
+            if state.status in OPEN:
+                query = f"INSERT OR REPLACE INTO open_order {placed.format(', ?, ?')}"
+                self._connection.execute(query, (seq, line, state.order))
+            else:
+                query = f"DELETE FROM open_order WHERE (account, entry, line) = ({placed.format('')})"
+                self._connection.execute(query, (state.order,))
 
     # --- what an entry must be
 
@@ -324,9 +385,17 @@ class Writer(Reading):
         for fill in new.fills:
             traded[fill.order] += fill.quantity
         for identifier in {*states, *traded}:
-            if identifier not in placed and self.entry_of_order(identifier) is None:
-                raise LedgerError(f"there is no order {identifier!r}")
+            if identifier not in placed:
+                self._check_owner(identifier, new.account)
             self._check_filled(identifier, states.get(identifier), traded[identifier])
+
+    def _check_owner(self, identifier: str, account: str) -> None:
+        query = "SELECT account FROM trade_order WHERE id = ?"
+        owner = next((name for (name,) in self._connection.execute(query, (identifier,))), None)
+        if owner is None:
+            raise LedgerError(f"there is no order {identifier!r}")
+        if owner != account:
+            raise LedgerError(f"order {identifier!r} is of another account")
 
     def _check_filled(self, identifier: str, state: OrderState | None, traded: int) -> None:
         query = "SELECT coalesce(sum(quantity), 0) FROM fill WHERE order_id = ?"
@@ -384,12 +453,11 @@ class Ledger(Reading):
             self._connection.execute("BEGIN IMMEDIATE")
         except BusyError:
             raise LedgerBusy("other writers held the ledger for five seconds; try again") from None
-        writer = Writer(self._connection, self._folded, self._clock)
+        writer = Writer(self._connection, self._clock)
         try:
             yield writer
             self._connection.execute("COMMIT")
         except BaseException:
-            self._folded.clear()  # it may hold what is undone now
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise

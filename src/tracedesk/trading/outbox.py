@@ -10,6 +10,9 @@ A call leaves these entries, each on the disk before the next step:
 The same call again asks the broker for what is missing; it never sends. One desk at a time deals with an
 account, held by a file lock that the system releases when the desk dies. So an order that the broker does
 not have is one that nobody is sending any more.
+
+The orders are sent one after the other, and each is judged again on the account as the ones before have
+left it. So a purchase is not sent when the sale that was to pay for it did not take place.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from tracedesk.trading.fills import Outcome
 from tracedesk.trading.ledger import CallRow, Entry, Ledger, New, Reading, Writer
 from tracedesk.trading.memory import check
 from tracedesk.trading.model import EdgeTo, Fill, Order, OrderState
+from tracedesk.trading.outlook import Outlook, WholeFills
 from tracedesk.trading.provenance import LEDGER, ORDERS
 from tracedesk.trading.simulation import shown_leg
 from tracedesk.trading.trader import Already
@@ -77,9 +81,9 @@ async def execute(trader: Trader, request: Request, intent: Intent, market: Mark
             return answer
         await _clear(trader, request.account)
         work = partial(_intend, trader=trader, request=request, intent=intent, market=market)
-        batch = await trader.commit(work)
+        batch, outlook = await trader.commit(work)
         request.call.sent = True
-        heard = await _send(broker, batch.waiting, request.call.deadline - _SPARE_S)
+        heard = await _send(broker, batch.waiting, outlook, request.call.deadline - _SPARE_S)
         return await _concluded(trader, request, batch, heard)
 
 
@@ -288,8 +292,8 @@ def _batch_of(ledger: Reading, request: Request) -> Batch | None:
 
 def _pending(ledger: Reading, account: str) -> list[int]:
     """The intents of the account with orders that have no known outcome."""
-    sent = (order for order, state in ledger.open_orders() if state.status == "sent")
-    seqs = (ledger.entry_of_order(order.id) for order in sent if order.account == account)
+    sent = (order for order, state in ledger.open_orders(account) if state.status == "sent")
+    seqs = (ledger.entry_of_order(order.id) for order in sent)
     return list(dict.fromkeys(seq for seq in seqs if seq is not None))
 
 
@@ -303,9 +307,13 @@ def _doubtful(ledger: Reading, account: str) -> dict[int, list[Order]]:
     return found
 
 
-def _intend(ledger: Ledger, trader: Trader, request: Request, intent: Intent, market: Market) -> Batch:
+def _intend(
+    ledger: Ledger, trader: Trader, request: Request, intent: Intent, market: Market
+) -> tuple[Batch, Outlook]:
     """One transaction: the batch is judged on the account as it is now, and its orders are written down."""
+    market = WholeFills.of(market)
     with ledger.writing() as writer:
+        account = simulation.standing(writer, request.account, request.now_ns, trader.desk.clock.now_ns())
         found = judge(trader, writer, request, intent, market)
         simulation.cite(request, market)
         body = {
@@ -330,7 +338,7 @@ def _intend(ledger: Ledger, trader: Trader, request: Request, intent: Intent, ma
                 edges=edges(request, intent, market),
             )
         )
-        return _batch(writer, seq)
+        return _batch(writer, seq), Outlook(account, market, trader.settings)
 
 
 def _first_state(leg: Leg) -> OrderState:
@@ -343,17 +351,24 @@ def _first_state(leg: Leg) -> OrderState:
 # --- asking ------------------------------------------------------------------------------------
 
 
-async def _send(broker: Broker, orders: Iterable[Order], until: float) -> list[Heard]:
-    """Send the orders one after the other; after one without an answer the rest are held back."""
+async def _send(broker: Broker, orders: Sequence[Order], outlook: Outlook, until: float) -> list[Heard]:
+    """Send the orders one after the other; what no longer fits, or follows a silence, is held back."""
     now = asyncio.get_running_loop().time
     ends = min(now() + BATCH_S, until)
     heard: list[Heard] = []
-    for order in orders:
+    for index, order in enumerate(orders):
         left = ends - now()
         if left <= 0 or any(before.state is None for before in heard):
-            heard.append(Heard(order, OrderState(order.id, "rejected", 0, NOT_SENT)))
+            reason = NOT_SENT
         else:
-            heard.append(await submit(broker, order, min(left, broker.answer_s)))
+            # The first was judged when it was written down.
+            reason = outlook.objection(orders[index:]) if heard else None
+        if reason is None:
+            answer = await submit(broker, order, min(left, broker.answer_s))
+            outlook.take(answer)
+        else:
+            answer = Heard(order, OrderState(order.id, "rejected", 0, reason))
+        heard.append(answer)
     return heard
 
 
@@ -433,7 +448,7 @@ def _kept(trader: Trader, heard: Iterable[Heard]) -> dict[str, str]:
     for each in heard:
         if each.report is not None:
             with suppress(OSError):
-                name = trader.desk.payloads.put(_words(each.report))
+                name = trader.desk.payloads.put(_words(each.report), must=True)
                 if name is not None:
                     refs[each.order.id] = f"tracedesk://payloads/{name}"
     return refs

@@ -76,16 +76,16 @@ async def orders(trader: Trader, request: Request) -> dict[str, Any]:
     args = request.args
     limit, cursor = args["limit"], args.get("cursor")
     only_open = args["status"] == "open"
-    if cursor is not None and await trader.ledger(lambda ledger: ledger.order(cursor)) is None:
+    after = None if cursor is None else await trader.ledger(lambda ledger: ledger.order(cursor))
+    if cursor is not None and (after is None or after[0].account != request.account):
         message = "cursor is not one of this desk's. Send nextCursor of the page before, or none."
         raise ToolError("INVALID_INPUT", message, {"path": ["cursor"], "retryable": False})
     found = await trader.ledger(
-        lambda ledger: [
-            (placed, ledger.entry(ledger.entry_of_order(placed[0].id) or 0))
-            for placed in ledger.orders(request.account, open_only=only_open, after=cursor, limit=limit + 1)
-        ]
+        lambda ledger: ledger.orders_placed(
+            request.account, open_only=only_open, after=cursor, limit=limit + 1
+        )
     )
-    rows = [shown_order(*placed, entry.clock_ns if entry else 0) for placed, entry in found[:limit]]
+    rows = [shown_order(*placed) for placed in found[:limit]]
     body: dict[str, Any] = {"orders": rows, "truncated": len(found) > limit}
     if len(found) > limit:
         body["nextCursor"] = rows[-1]["order_id"]
@@ -189,6 +189,9 @@ async def news(trader: Trader, request: Request) -> dict[str, Any]:
     body = _rows(request, "news", answers, lambda got: got.value)
     stories: list[Story] = [story for found in body["news"] for story in found]
     stories.sort(key=lambda story: story.published_ns, reverse=True)
+    left_out = sum(got.left_out for got in answers.values() if not isinstance(got, ToolError))
+    if left_out:
+        body |= {"truncated": True, "left_out": left_out}
     return {**body, "news": [_story(s) for s in stories], "sentiment_model": MODEL, "trust": "external_text"}
 
 

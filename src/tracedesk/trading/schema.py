@@ -48,7 +48,7 @@ CREATE TABLE entry(
 ) STRICT;
 CREATE INDEX entry_of_account ON entry(account, seq);
 CREATE INDEX entry_by_wall_time ON entry(account, at_ns);
-CREATE INDEX entry_by_market_time ON entry(account, clock_ns);
+CREATE INDEX entry_by_market_time ON entry(account, clock_ns, kind);
 CREATE INDEX entry_of_clock ON entry(seq) WHERE kind IN ('clock', 'open-clock');
 CREATE TABLE call(
   entry INTEGER PRIMARY KEY,
@@ -83,6 +83,7 @@ CREATE INDEX order_of_account ON trade_order(account, entry, line);
 CREATE TABLE order_state(
   entry INTEGER NOT NULL,
   line INTEGER NOT NULL,
+  account TEXT NOT NULL,
   order_id TEXT NOT NULL,
   status TEXT NOT NULL,
   filled INTEGER NOT NULL,
@@ -90,7 +91,7 @@ CREATE TABLE order_state(
   PRIMARY KEY(entry, line)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX state_of_order ON order_state(order_id, entry, line);
-CREATE INDEX order_that_rested ON order_state(order_id) WHERE status IN ('open', 'sent');
+CREATE INDEX state_of_account ON order_state(account, entry);
 CREATE TABLE fill(
   entry INTEGER NOT NULL,
   line INTEGER NOT NULL,
@@ -125,10 +126,33 @@ CREATE INDEX edge_to ON edge(ref);
 CREATE TABLE holding(
   account TEXT PRIMARY KEY,
   version INTEGER NOT NULL,
+  clock_ns INTEGER NOT NULL,
   body BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE day(
+  account TEXT PRIMARY KEY,
+  through_ns INTEGER NOT NULL,
+  body BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE open_order(
+  account TEXT NOT NULL,
+  entry INTEGER NOT NULL,
+  line INTEGER NOT NULL,
+  state_entry INTEGER NOT NULL,
+  state_line INTEGER NOT NULL,
+  PRIMARY KEY(account, entry, line)
+) STRICT, WITHOUT ROWID;
 """
-"""`holding` is each account's folded portfolio: a cache, neither chained nor guarded."""
+"""The last three are caches, neither chained nor guarded, and follow from the rest: `holding` and `day` are
+each account's `book.Course`, and `open_order` has the orders that may still be filled."""
+
+CACHES: Final = ("holding", "day", "open_order")
+OPEN_ORDERS: Final = (
+    "SELECT o.account, o.entry, o.line, s.entry, s.line FROM trade_order o "
+    "JOIN order_state s ON s.order_id = o.id AND (s.entry, s.line) = (SELECT entry, line FROM order_state "
+    "WHERE order_id = o.id ORDER BY entry DESC, line DESC LIMIT 1) WHERE s.status IN ('open', 'sent')"
+)
+"""What `open_order` must hold."""
 
 LINES: Final = ("trade_order", "order_state", "fill", "posting", "edge")
 """The tables that hold an entry's numbered lines."""
@@ -245,7 +269,7 @@ def rows_of(new: New, seq: int, at_ns: int) -> Rows:
         children["call"] = [(seq, new.account, *asked, call.code, call.response)]
     children["trade_order"] = [(seq, line, *_order_row(order)) for line, order in enumerate(new.orders)]
     children["order_state"] = [
-        (seq, line, s.order, s.status, s.filled, s.reason) for line, s in enumerate(new.states)
+        (seq, line, new.account, s.order, s.status, s.filled, s.reason) for line, s in enumerate(new.states)
     ]
     children["fill"] = [
         (seq, line, f.order, f.symbol, f.side, f.quantity, f.price, f.notional, f.fees)
@@ -282,7 +306,7 @@ def entry_of(rows: Rows) -> Entry:
         rows.hash,
         calls[0] if calls else None,
         tuple(Order(i, a, Trade(*t), leg, client) for _, _, i, a, leg, *t, client in of["trade_order"]),
-        tuple(OrderState(*row[2:]) for row in of["order_state"]),
+        tuple(OrderState(*row[3:]) for row in of["order_state"]),
         tuple(Fill(*row[2:]) for row in of["fill"]),
         tuple(Posting(*row[3:]) for row in of["posting"]),
         tuple(EdgeTo(*row[2:]) for row in of["edge"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,17 @@ def test_each_named_provider_is_made_once(tmp_path: Path) -> None:
         "embedded": "embedded",
         "files": "files",
     }
+
+
+@pytest.mark.parametrize(
+    ("folder", "shown"),
+    [("market", "market/bars/A.csv"), ("my/data", "my/data/bars/A.csv"), (".", "bars/A.csv")],
+)
+def test_files_are_told_by_their_place_in_the_home(tmp_path: Path, folder: str, shown: str) -> None:
+    for name in (folder, str(tmp_path / folder)):
+        files = make(Providers(folder=name), tmp_path, False)["files"]
+        error = asyncio.run(files.daily(["A"], 2, 0)).failures["A"]
+        assert f"looked for in {shown} in the home" in error.message
 
 
 def test_an_address_is_a_provider(tmp_path: Path) -> None:

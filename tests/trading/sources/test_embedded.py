@@ -57,6 +57,16 @@ def test_one_question_always_has_one_body() -> None:
     )
 
 
+def test_equal_bars_make_equal_bodies_which_name_the_last_session() -> None:
+    later, closed = at("2012-12-03T20:59:59Z"), at("2012-12-03T21:00:00Z")
+    now, same, after = (ask(Embedded().daily(["IBM", "FB"], 253, when)).body for when in (NOW, later, closed))
+    assert now == same != after
+    assert (json.loads(now)["session"], json.loads(after)["session"]) == ("2012-11-30", "2012-12-03")
+    now, same, after = (ask(Embedded().history("FB", "1mo", "1d", w)).body for w in (NOW, later, closed))
+    assert now == same != after
+    assert (json.loads(now)["session"], json.loads(now)["day"]) == ("2012-11-30", "2012-12-03")
+
+
 def test_a_symbol_that_is_not_there_or_not_yet_is_denied_with_those_that_are() -> None:
     early = at("2004-01-05T15:00:00Z")
     fetch = ask(Embedded().quotes(["AAPL", "GOOG", "NOPE"], early))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import date
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeVar
 
 import pytest
@@ -17,6 +18,7 @@ from tests.trading.sources.parts import NOW, at
 from tracedesk.market import calendar
 from tracedesk.primitives import json
 from tracedesk.primitives.time import DAY
+from tracedesk.trading.sources import tables
 from tracedesk.trading.sources.files import Files
 
 T = TypeVar("T")
@@ -145,10 +147,94 @@ def test_a_missing_file_is_told_with_its_place(tmp_path: Path) -> None:
         "fundamentals": ask(files.fundamentals(["ACME"], NOW)).failures["ACME"],
     }
     assert {error.code for error in errors.values()} == {"DATA_UNAVAILABLE"}
-    assert str(tmp_path / "market" / "bars" / "ACME.csv") in errors["daily"].message
-    assert str(tmp_path / "market" / "quotes.csv") in errors["quotes"].message
-    assert str(tmp_path / "market" / "news") in errors["news"].message
-    assert "fundamentals.jsonl" in errors["fundamentals"].message
+    assert "looked for in market/bars/ACME.csv in the home" in errors["daily"].message
+    assert "market/quotes.csv or market/bars/ACME.csv in the home" in errors["quotes"].message
+    assert "market/news in the home" in errors["news"].message
+    assert "market/fundamentals.csv or market/fundamentals.jsonl" in errors["fundamentals"].message
+    assert not any(str(tmp_path) in error.message for error in errors.values())
+
+
+def test_a_bad_file_is_told_without_where_the_home_is(tmp_path: Path) -> None:
+    drop(tmp_path / "in" / "here", "bars/ACME.csv", "nonsense")
+    error = ask(Files(tmp_path / "in" / "here", "in/here").daily(["ACME"], 2, NOW)).failures["ACME"]
+    assert "In in/here in the home: bars/ACME.csv line 1" in error.message
+    assert str(tmp_path) not in error.message
+
+
+def test_equal_bars_make_equal_bodies(tmp_path: Path) -> None:
+    files = drop(tmp_path, "bars/ACME.csv", BARS)
+    first, later = (ask(files.daily(["ACME"], 3, when)).body for when in (NOW, NOW + DAY // 24))
+    assert first == later
+    assert json.loads(first)["session"] == "2012-11-30"
+
+
+# --- files that are none --------------------------------------------------------------------------
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _link_to_endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize("make", [_fifo, _link_to_endless, _folder])
+@pytest.mark.parametrize("name", ["bars/PIPE.csv", "quotes.csv", "fundamentals.csv", "news/PIPE.rss"])
+def test_only_a_regular_file_is_read(tmp_path: Path, make: Callable[[Path], None], name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    make(tmp_path / name)
+    kinds = {"bars": Files.quotes, "quot": Files.quotes, "fund": Files.fundamentals}
+    files = Files(tmp_path)
+    asked = kinds[name[:4]](files, ["PIPE"], NOW) if name[:4] in kinds else files.news(["PIPE"], 0, NOW)
+    error = ask(asyncio.wait_for(asked, 10)).failures["PIPE"]
+    assert (error.code, f"{name} is not a regular file" in error.message) == ("DATA_UNAVAILABLE", True)
+
+
+def test_who_waits_for_a_slow_file_keeps_nobody_else_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop(tmp_path, "bars/SLOW.csv", BARS)
+    files, begun, release = drop(tmp_path, "bars/ACME.csv", BARS), Event(), Event()
+    parse = tables.bars
+
+    def slow(name: str, raw: bytes) -> tables.Bars:
+        if "SLOW" in name:
+            begun.set()
+            assert release.wait(10)
+        return parse(name, raw)
+
+    async def scene() -> None:
+        waiting = asyncio.create_task(files.daily(["SLOW"], 2, NOW))
+        await asyncio.to_thread(begun.wait, 10)
+        other = await asyncio.wait_for(files.daily(["ACME"], 2, NOW), 10)
+        assert (set(other.values), waiting.done()) == ({"ACME"}, False)
+        release.set()
+        assert set((await waiting).values) == {"SLOW"}
+
+    monkeypatch.setattr(tables, "bars", slow)
+    try:
+        ask(scene())
+    finally:
+        release.set()
+
+
+def test_a_file_past_the_bound_is_not_read_even_if_it_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "LARGEST_FILE", len(BARS) - 1)
+    files = drop(tmp_path, "bars/ACME.csv", BARS)
+    error = ask(files.daily(["ACME"], 2, NOW)).failures["ACME"]
+    assert f"has {len(BARS)} bytes; at most {len(BARS) - 1}" in error.message
+    path = tmp_path / "bars" / "ACME.csv"
+    short = os.stat_result((*path.stat()[:6], 5, *path.stat()[7:]))
+    monkeypatch.setattr(os, "fstat", lambda _: short)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    with pytest.raises(tables.BadFile, match="grows while it is read"):
+        tables.read("bars/ACME.csv", path)
 
 
 @pytest.mark.parametrize("symbol", ["../ACME", "acme", "A/B", "", "A" * 16, "A\x00"])

@@ -74,7 +74,7 @@ def test_the_misses_of_a_question_are_one_request_and_one_payload(tmp_path: Path
 def test_without_room_for_its_payload_a_value_is_not_given(tmp_path: Path) -> None:
     async def scene() -> None:
         far = Scripted("far", all_good)
-        store = Payloads(tmp_path, all=10)
+        store = Payloads(tmp_path, all=1)
         desk = Gate(
             {"far": far},
             Providers(quotes=("far",), history=(), news=(), fundamentals=()),
@@ -148,9 +148,10 @@ def test_a_quote_holds_for_its_seconds(tmp_path: Path) -> None:
 def test_in_a_replay_the_clock_is_part_of_the_question_and_otherwise_not(tmp_path: Path) -> None:
     async def scene() -> None:
         for system_clock, requests in ((False, 2), (True, 1)):
-            far = Scripted("far", all_good)
-            desk = gate(tmp_path, ManualClock(), far, system_clock=system_clock)
+            clock, far = ManualClock(NOW), Scripted("far", all_good)
+            desk = gate(tmp_path, clock, far, system_clock=system_clock)
             await desk.quotes(["A"], NOW, "1")
+            clock.advance(ns=1)
             await desk.quotes(["A"], NOW + 1, "2")
             assert len(far.asked) == requests
 
@@ -191,15 +192,12 @@ class Bars(Embedded):
 
 def test_bars_hold_until_the_next_close(tmp_path: Path) -> None:
     async def scene() -> None:
-        clock, bars = ManualClock(), Bars()
-        desk = gate(tmp_path, clock, bars, system_clock=True, history=("embedded",))
         close = at("2012-12-03T21:00:00Z")
-        for instant, requests in ((NOW, 1), (close - 1, 1), (close, 2), (close + 10 * SECOND, 2)):
-            clock.advance(3_600)
+        clock, bars = ManualClock(NOW), Bars()
+        desk = gate(tmp_path, clock, bars, system_clock=True, history=("embedded",))
+        for instant, requests in ((NOW, 2), (close - 1, 2), (close, 4), (close + 10 * SECOND, 4)):
+            clock.advance(ns=instant - clock.now_ns())
             got((await desk.daily(["IBM"], 20, instant, "1"))["IBM"])
-            assert bars.requests == requests
-        bars.requests = 0
-        for instant, requests in ((NOW, 1), (close - 1, 1), (close, 2)):
             await desk.history("IBM", "5d", None, instant, "1")
             assert bars.requests == requests
 
@@ -285,10 +283,11 @@ class Wire:
 
 def test_kept_news_are_cut_to_what_is_asked_for(tmp_path: Path) -> None:
     async def scene() -> None:
-        wire = Wire()
-        desk = gate(tmp_path, ManualClock(), wire, system_clock=True, quotes=(), news=("wire",))
         now = at("2012-12-03T10:30:00Z")
+        clock, wire = ManualClock(now), Wire()
+        desk = gate(tmp_path, clock, wire, system_clock=True, quotes=(), news=("wire",), news_ttl=7_200)
         first = await desk.news(["A"], now - 2 * 3_600 * SECOND, now, "1")
+        clock.advance(3_600)
         later = await desk.news(["A"], now - 3_600 * SECOND, now + 3_600 * SECOND, "2")
         assert (len(got(first["A"]).value), len(got(later["A"]).value), wire.requests) == (2, 1, 1)
 
@@ -316,11 +315,18 @@ def test_the_next_provider_is_asked_for_what_the_first_could_not_give(
     asyncio.run(scene())
 
 
-def test_a_denial_is_the_end_of_the_matter(tmp_path: Path) -> None:
+def test_a_denial_holds_only_if_no_other_provider_has_the_symbol(tmp_path: Path) -> None:
     async def scene() -> None:
-        first, second = Scripted("first", Fetch({}, {"A": invalid_symbol("A")})), Scripted("second", all_good)
-        answers = await gate(tmp_path, ManualClock(), first, second).quotes(["A"], NOW, "1")
-        assert (refused(answers["A"]).code, second.asked) == ("INVALID_SYMBOL", [])
+        denial: Fetch[Quote] = Fetch({}, {"A": invalid_symbol("A")})
+        for act, code in ((all_good, None), (denial, "INVALID_SYMBOL"), (NOTHING, "INVALID_SYMBOL"),
+                          (DOWN, "NETWORK_ERROR"), (BUSY, "RATE_LIMITED")):  # fmt: skip
+            first, second = Scripted("first", denial), Scripted("second", act)
+            answers = await gate(tmp_path, ManualClock(), first, second, attempts=1).quotes(["A"], NOW, "1")
+            if code is None:
+                assert got(answers["A"]).provider == "second"
+            else:
+                assert refused(answers["A"]).code == code
+            assert second.asked == [["A"]]
 
     asyncio.run(scene())
 

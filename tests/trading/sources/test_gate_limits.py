@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.trading.sources.parts import (
     BUSY,
     DOWN,
@@ -21,8 +23,13 @@ from tests.trading.sources.parts import (
     turning,
 )
 from tracedesk.errors import ToolError
-from tracedesk.primitives.time import ManualClock
-from tracedesk.trading.sources.seam import Fetch, Quote, invalid_symbol
+from tracedesk.payloads import Payloads
+from tracedesk.primitives.time import DAY, SECOND, ManualClock
+from tracedesk.trading.settings import Providers
+from tracedesk.trading.sources.embedded import Embedded
+from tracedesk.trading.sources.files import Files
+from tracedesk.trading.sources.gate import MOST_STORIES, MOST_STORIES_IN_ALL, Gate
+from tracedesk.trading.sources.seam import Fetch, Quote, Story, invalid_symbol
 
 
 def test_requests_beyond_the_allowance_are_refused_with_the_wait(tmp_path: Path) -> None:
@@ -127,5 +134,112 @@ def test_silence_ends_at_the_time_limit(tmp_path: Path) -> None:
         error = refused((await task)["A"])
         assert (error.code, cancelled) == ("NETWORK_ERROR", [True])
         assert "700 ms" in error.message
+
+    asyncio.run(scene())
+
+
+# --- the sample of shares ---------------------------------------------------------------------------
+
+
+def test_dropped_files_are_asked_for_what_the_embedded_sample_does_not_know(tmp_path: Path) -> None:
+    async def scene() -> None:
+        (tmp_path / "quotes.csv").write_text(
+            "symbol,time,price\nZZZ,2012-12-03T15:00:00Z,7\n", encoding="ascii"
+        )
+        desk = gate(tmp_path, ManualClock(), Embedded(), Files(tmp_path))
+        answers = await desk.quotes(["IBM", "ZZZ", "NOPE"], NOW, "1")
+        assert (got(answers["IBM"]).provider, got(answers["ZZZ"]).provider) == ("embedded", "files")
+        error = refused(answers["NOPE"])
+        assert (error.code, "AAPL, FB, GOOG, IBM, MSFT" in error.message) == ("INVALID_SYMBOL", True)
+
+    asyncio.run(scene())
+
+
+# --- news -------------------------------------------------------------------------------------------
+
+
+class Presses:
+    """A provider with a story about each symbol every second; the first symbol is in the news last."""
+
+    name, local, kinds = "presses", True, ("news",)
+
+    def __init__(self, stories: int) -> None:
+        self.stories = stories
+
+    async def news(self, symbols: Sequence[str], since_ns: int, now_ns: int) -> Fetch[tuple[Story, ...]]:
+        found = {
+            symbol: tuple(
+                Story(symbol, f"{number}", "", now_ns - (number + late) * SECOND, "x")
+                for number in range(self.stories)
+            )
+            for late, symbol in enumerate(symbols)
+        }
+        return Fetch(found, {}, b"{}")
+
+
+def test_of_one_symbol_the_newest_stories_are_told_and_how_many_are_not(tmp_path: Path) -> None:
+    async def scene() -> None:
+        desk = gate(tmp_path, ManualClock(), Presses(MOST_STORIES + 7), quotes=(), news=("presses",))
+        for by in ("1", "2"):
+            answer = got((await desk.news(["A"], NOW - DAY, NOW, by))["A"])
+            assert [story.headline for story in answer.value] == [str(n) for n in range(MOST_STORIES)]
+            assert answer.left_out == 7
+
+    asyncio.run(scene())
+
+
+def test_of_many_symbols_the_newest_stories_of_all_are_told(tmp_path: Path) -> None:
+    async def scene() -> None:
+        desk = gate(tmp_path, ManualClock(), Presses(60), quotes=(), news=("presses",))
+        symbols = [f"S{number:02}" for number in range(20)]
+        answers = [got(answer) for answer in (await desk.news(symbols, NOW - DAY, NOW, "1")).values()]
+        told = [story for answer in answers for story in answer.value]
+        assert len(told) == MOST_STORIES_IN_ALL
+        assert sum(answer.left_out for answer in answers) == 20 * 60 - MOST_STORIES_IN_ALL
+        assert NOW - min(story.published_ns for story in told) < 20 * SECOND
+        for answer in answers:
+            assert [story.headline for story in answer.value] == [str(n) for n in range(len(answer.value))]
+
+    asyncio.run(scene())
+
+
+def test_few_stories_are_told_whole(tmp_path: Path) -> None:
+    async def scene() -> None:
+        desk = gate(tmp_path, ManualClock(), Presses(MOST_STORIES), quotes=(), news=("presses",))
+        answers = (await desk.news(["A", "B", "C", "D"], NOW - DAY, NOW, "1")).values()
+        assert [(len(got(a).value), got(a).left_out) for a in answers] == [(MOST_STORIES, 0)] * 4
+
+    asyncio.run(scene())
+
+
+# --- a full store -----------------------------------------------------------------------------------
+
+
+def test_what_trades_rest_on_is_told_while_a_full_store_refuses_the_rest(tmp_path: Path) -> None:
+    async def scene() -> None:
+        chosen = Providers(quotes=("embedded",), history=("embedded",), news=(), fundamentals=())
+        store = Payloads(tmp_path, all=4_000)
+        desk = Gate({"embedded": Embedded()}, chosen, store, ManualClock())
+        for symbol in ("AAPL", "GOOG"):
+            got((await desk.daily([symbol], 252, NOW, "1"))[symbol])
+        assert store.used() > 4_000
+        got((await desk.quotes(["IBM"], NOW, "1"))["IBM"])
+        with pytest.raises(ToolError, match="tracedesk prune") as caught:
+            await desk.history("IBM", "1mo", "1d", NOW, "1")
+        assert caught.value.code == "DATA_UNAVAILABLE"
+
+    asyncio.run(scene())
+
+
+def test_trades_within_one_session_share_the_payload_of_their_daily_bars(tmp_path: Path) -> None:
+    async def scene() -> None:
+        desk = gate(tmp_path, ManualClock(), Embedded(), history=("embedded",))
+        refs = {
+            got((await desk.daily(["IBM", "AAPL"], 253, NOW + minute * 60 * SECOND, "1"))["IBM"]).ref
+            for minute in range(5)
+        }
+        assert len(refs) == 1
+        evening = NOW + DAY // 4
+        assert got((await desk.daily(["IBM", "AAPL"], 253, evening, "1"))["IBM"]).ref not in refs
 
     asyncio.run(scene())

@@ -68,10 +68,10 @@ def _embedded() -> Provider:
 def _files(home_path: Path, folder: str) -> Provider:
     from tracedesk.trading.sources.files import Files
 
-    place = home_path / folder
-    if not folder or not place.resolve().is_relative_to(home_path.resolve()):
+    home, place = home_path.resolve(), (home_path / folder).resolve()
+    if not folder or not place.is_relative_to(home):
         raise BadTradingSetting(f"trading.providers.folder must name a folder in the home, not {folder!r}")
-    return Files(place)
+    return Files(place, place.relative_to(home).as_posix())
 
 
 def _yahoo(system_clock: bool, timeout_ms: int) -> Provider:

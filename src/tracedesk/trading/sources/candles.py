@@ -15,6 +15,7 @@ from itertools import groupby
 
 from tracedesk.market import PRICE_PLACES, Split, calendar, eastern
 from tracedesk.primitives.money import divide, from_units, to_units, trim
+from tracedesk.primitives.time import format
 from tracedesk.trading.sources.periods import first_row
 from tracedesk.trading.sources.seam import Candle
 
@@ -94,6 +95,18 @@ def _split(candle: Candle, split: Split) -> Candle:
         divide(candle.volume * split.new, split.old),
         candle.adjusted_close,
     )
+
+
+def told_of(kind: str, now_ns: int) -> dict[str, str]:
+    """Return how a body names the time that it tells of, such that equal bars make equal bodies.
+
+    Daily bars change when a session closes, and a period also begins anew with the day.
+    """
+    closed = calendar.closed_by(now_ns) if kind in ("daily", "history") else None
+    if closed is None:
+        return {"clock": format(now_ns)}
+    day = {"day": eastern.to_day(now_ns).isoformat()} if kind == "history" else {}
+    return {"session": closed.isoformat(), **day}
 
 
 def tidy(value: Decimal) -> Decimal:

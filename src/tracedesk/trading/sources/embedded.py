@@ -1,7 +1,7 @@
 """The provider `embedded`: the bars that ship with the desk, as they were known at an instant.
 
 Inside a session only its open is known, so a forming bar is never given. The body of an answer is one JSON
-document with the provider, the clock, the digests of the data files it came from, and under
+document with the provider, the time it tells of, the digests of the data files it came from, and under
 `/symbols/<symbol>` every value that was handed over.
 """
 
@@ -178,7 +178,12 @@ def _shown(candle: Candle) -> list[str | Decimal | int]:
 def _body(kind: str, now_ns: int, asked: dict[str, str], shown: dict[str, Any]) -> bytes:
     if not shown:
         return b""
-    document: dict[str, Any] = {"provider": Embedded.name, "kind": kind, "clock": format(now_ns), **asked}
+    document: dict[str, Any] = {
+        "provider": Embedded.name,
+        "kind": kind,
+        **candles.told_of(kind, now_ns),
+        **asked,
+    }
     if kind == "history":
         document["columns"] = ["start", "open", "high", "low", "close", "volume", "adjusted_close"]
     document["dataset"] = dataset(tuple(shown))

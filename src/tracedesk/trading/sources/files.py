@@ -26,8 +26,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from operator import attrgetter
-from pathlib import Path
-from threading import Lock
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
 
 from tracedesk.errors import ToolError
@@ -65,15 +64,16 @@ Told = tuple[Any, Any, Iterable[File[Any]]]
 
 
 class Files:
-    """Reads the folder in a thread, one question at a time."""
+    """Reads the folder in threads."""
 
     name = "files"
     local = True
     kinds = ("quotes", "history", "news", "fundamentals")
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, place: str = "market") -> None:
+        """Take the folder, and its place in the home, which is what answers tell of it."""
         self._shelf = Shelf(folder)
-        self._lock = Lock()
+        self._place = PurePosixPath(place)
 
     async def quotes(self, symbols: Sequence[str], now_ns: int) -> Fetch[Quote]:
         """The newer of a row in quotes.csv and what the bars tell."""
@@ -114,14 +114,17 @@ class Files:
         sources: dict[str, str] = {}
         for symbol in sorted(set(symbols)):
             try:
-                with self._lock:
-                    values[symbol], shown[symbol], files = self._read_one(kind, symbol, read)
+                values[symbol], shown[symbol], files = self._read_one(kind, symbol, read)
                 sources |= {file.name: file.sha256 for file in files}
             except ToolError as error:
                 failures[symbol] = error
-        document = {"provider": self.name, "kind": kind, "clock": format(now_ns)}
-        body = json.dumps({**document, "files": sources, "symbols": shown}) if shown else b""
-        return Fetch(values, failures, body)
+        return Fetch(values, failures, self._body(kind, now_ns, sources, shown))
+
+    def _body(self, kind: str, now_ns: int, sources: dict[str, str], shown: dict[str, Any]) -> bytes:
+        if not shown:
+            return b""
+        document = {"provider": self.name, "kind": kind, **candles.told_of(kind, now_ns)}
+        return json.dumps({**document, "files": sources, "symbols": shown})
 
     def _read_one(self, kind: str, symbol: str, read: Callable[[str], Told]) -> Told:
         if not shapes.SYMBOL.fullmatch(symbol):
@@ -129,14 +132,14 @@ class Files:
         try:
             return read(symbol)
         except BadFile as error:
-            remedy = f"In {self._shelf.folder}: {error}. Mend the file."
+            remedy = f"In {self._place} in the home: {error}. Mend the file."
             raise unavailable(symbol, kind, remedy) from None
         except calendar.OutsideCalendar as error:
             raise unavailable(symbol, kind, f"{error}.") from None
 
     def _nowhere(self, symbol: str, kind: str, *names: str) -> ToolError:
-        places = " or ".join(str(self._shelf.folder / name) for name in names)
-        return unavailable(symbol, kind, f"It was looked for in {places}. Drop a file there.")
+        places = " or ".join(str(self._place / name) for name in names)
+        return unavailable(symbol, kind, f"It was looked for in {places} in the home. Drop a file there.")
 
     # --- bars --------------------------------------------------------------------------------------
 

@@ -1,15 +1,18 @@
 """The one door to the providers: who is asked, how often, and for how long an answer holds.
 
-Each provider's answer is kept under its kind, provider, symbol and parameters, and in a replay also under the
-clock. What a request brings is stored as a payload before anything of it is handed over, so that every value
-has bytes behind it. The next provider of a list is asked only when one has nothing, cannot be reached, or
-takes no more requests.
+Each provider's answer is kept under its kind, provider, symbol and parameters, and under the time that was
+asked about unless that is the desk's own now. An answer, a request under way and an old answer serve only
+questions about the same time or a little later, so none of them tells what came after it.
+
+What a request brings is stored as a payload before anything of it is handed over, so that every value has
+bytes behind it. The next provider of a list is asked when one has nothing, does not know the symbol, cannot
+be reached, or takes no more requests.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -18,7 +21,7 @@ from typing import Any, Final, Generic, Literal, TypeVar, cast
 from tracedesk.errors import ToolError
 from tracedesk.market import calendar
 from tracedesk.payloads import LARGEST, Payloads
-from tracedesk.primitives.time import Clock
+from tracedesk.primitives.time import SECOND, Clock
 from tracedesk.trading.settings import BadTradingSetting, Providers
 from tracedesk.trading.sources import periods
 from tracedesk.trading.sources.allowance import Allowance
@@ -45,8 +48,15 @@ LONGEST_S: Final = 23 * 3_600.0
 """The most that any answer is kept: a payload that nothing refers to may be swept after a day."""
 FIRST_PAUSE_S: Final = 0.25
 """The wait before the first repetition; each later one is twice as long."""
+MOST_STORIES: Final = 50
+"""Stories about one symbol in an answer, the newest."""
+MOST_STORIES_IN_ALL: Final = 200
 
-_MOVES_ON: Final = frozenset({"DATA_UNAVAILABLE", "NETWORK_ERROR", "RATE_LIMITED"})
+_NOW_NS: Final = 60 * SECOND
+"""A time up to this long ago is still the desk's now: a call takes its time before it asks."""
+_TRADED_ON: Final = frozenset({"quotes", "daily"})
+"""Kinds that trades rest on; their bodies are kept even when the store of payloads is full."""
+_MOVES_ON: Final = frozenset({"DATA_UNAVAILABLE", "INVALID_SYMBOL", "NETWORK_ERROR", "RATE_LIMITED"})
 _PASSING: Final = frozenset({"NETWORK_ERROR", "RATE_LIMITED"})
 
 
@@ -61,6 +71,8 @@ class Got(Generic[T]):
     cache: Literal["hit", "miss"]
     by: str
     stale: bool = False
+    left_out: int = 0
+    """Stories beyond the most that an answer has."""
 
 
 Answer = Got[T] | ToolError
@@ -68,12 +80,22 @@ Answer = Got[T] | ToolError
 
 @dataclass(slots=True)
 class _Entry:
-    """A kept answer; it holds until a moment of the wall's clock and one of the market's, and then is old."""
+    """A kept answer: what times it may be told of, and until when on the desk's own clock."""
 
     answer: Got[Any] | ToolError
+    asked_ns: int
+    until_ns: int
     until: float
-    market_until_ns: int | None
     old_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """A request under way, and the times that its answer may be told of."""
+
+    task: asyncio.Task[dict[str, Any]]
+    asked_ns: int
+    until_ns: int
 
 
 @dataclass(slots=True)
@@ -88,7 +110,14 @@ class _Ask(Generic[T]):
     ttl: float
     """Seconds that an answer holds; none for one that holds until the session's close."""
     put: Callable[[Any, Sequence[str]], Awaitable[Fetch[T]]]
-    market_until_ns: int | None = None
+    close_ns: int | None = None
+    """When what is told of `now_ns` ends, if it is a session's close."""
+
+    def until_ns(self, seconds: float) -> int:
+        """The first time that an answer does not hold for any more."""
+        if self.close_ns is not None:
+            return self.close_ns
+        return self.now_ns + max(1, round(min(seconds, LONGEST_S) * SECOND))
 
 
 class Gate:
@@ -112,7 +141,7 @@ class Gate:
         self._system_clock = system_clock
         self._most = entries
         self._kept: OrderedDict[Key, _Entry] = OrderedDict()
-        self._flights: dict[Key, asyncio.Task[dict[str, Any]]] = {}
+        self._flights: dict[Key, _Flight] = {}
         self._allowances = {name: Allowance(settings.requests_per_minute, clock) for name in providers}
         self._stats = Stats(clock)
         self._writing = Lock()
@@ -171,7 +200,7 @@ class Gate:
     async def news(
         self, symbols: Sequence[str], since_ns: int, now_ns: int, by: str
     ) -> dict[str, Answer[tuple[Story, ...]]]:
-        """The stories about each symbol that were published in (since_ns, now_ns], newest first."""
+        """The newest stories about each symbol that were published in (since_ns, now_ns], newest first."""
         ask: _Ask[tuple[Story, ...]] = _Ask(
             "news",
             self._settings.news,
@@ -182,7 +211,7 @@ class Gate:
             lambda p, some: p.news(some, since_ns, now_ns),
         )
         found = await self._answers(ask, symbols)
-        return {symbol: _published_after(answer, since_ns) for symbol, answer in found.items()}
+        return _newest({symbol: _published_after(answer, since_ns) for symbol, answer in found.items()})
 
     async def fundamentals(self, symbols: Sequence[str], now_ns: int, by: str) -> dict[str, Answer[Ratios]]:
         """The ratios of each symbol."""
@@ -204,13 +233,14 @@ class Gate:
 
     async def close(self) -> None:
         """Give up the requests under way."""
-        flights = set(self._flights.values())
+        flights = {flight.task for flight in self._flights.values()}
         for flight in flights:
             flight.cancel()
         await asyncio.gather(*flights, return_exceptions=True)
 
     def _instant(self, now_ns: int) -> Key:
-        return () if self._system_clock else (str(now_ns),)
+        is_now = self._system_clock and 0 <= self._clock.now_ns() - now_ns < _NOW_NS
+        return () if is_now else (str(now_ns),)
 
     @staticmethod
     def _next_close(now_ns: int) -> int:
@@ -246,7 +276,7 @@ class Gate:
         if not errors:
             return _nobody(ask.kind, symbol)
         for name, error in errors:
-            old = self._old(_key(ask, name, symbol)) if error.code in _PASSING else None
+            old = self._old(_key(ask, name, symbol), ask.now_ns) if error.code in _PASSING else None
             if self._settings.allow_stale and old is not None:
                 return replace(cast("Got[T]", old), stale=True)
         return _verdict(errors)
@@ -261,8 +291,8 @@ class Gate:
             answer = self._fresh(key, ask.now_ns)
             if answer is not None:
                 answers[symbol] = answer
-            elif key in self._flights:
-                joined[symbol] = self._flights[key]
+            elif (flight := self._under_way(key, ask.now_ns)) is not None:
+                joined[symbol] = flight
             else:
                 missing.append(symbol)
         if answers:
@@ -278,30 +308,38 @@ class Gate:
         entry = self._kept.get(key)
         if entry is None or self._clock.monotonic() >= entry.until:
             return None
-        if entry.market_until_ns is not None and now_ns >= entry.market_until_ns:
+        if not entry.asked_ns <= now_ns < entry.until_ns:
             return None
         self._kept.move_to_end(key)
         return entry.answer
 
-    def _old(self, key: Key) -> Got[Any] | None:
+    def _under_way(self, key: Key, now_ns: int) -> asyncio.Task[dict[str, Any]] | None:
+        flight = self._flights.get(key)
+        return flight.task if flight and flight.asked_ns <= now_ns < flight.until_ns else None
+
+    def _old(self, key: Key, now_ns: int) -> Got[Any] | None:
         entry = self._kept.get(key)
         if entry is None or self._clock.monotonic() >= entry.old_until:
+            return None
+        if not 0 <= now_ns - entry.asked_ns < LONGEST_S * SECOND:
             return None
         return entry.answer if isinstance(entry.answer, Got) else None
 
     def _take_off(self, ask: _Ask[T], name: str, symbols: list[str]) -> asyncio.Task[dict[str, Any]]:
-        flight = asyncio.create_task(self._request(ask, name, symbols))
+        task = asyncio.create_task(self._request(ask, name, symbols))
+        flight = _Flight(task, ask.now_ns, ask.until_ns(ask.ttl))
         keys = [_key(ask, name, symbol) for symbol in symbols]
         self._flights |= dict.fromkeys(keys, flight)
 
         def landed(done: asyncio.Task[dict[str, Any]]) -> None:
             for key in keys:
-                self._flights.pop(key, None)
+                if self._flights.get(key) is flight:
+                    del self._flights[key]
             if not done.cancelled():
                 done.exception()  # Seen here, because everyone who waited may be gone.
 
-        flight.add_done_callback(landed)
-        return flight
+        task.add_done_callback(landed)
+        return task
 
     # --- one provider ------------------------------------------------------------------------------
 
@@ -385,7 +423,7 @@ class Gate:
         """Store the body, then the answers; without its bytes no value is handed over."""
         answers: dict[str, Any] = dict(fetch.failures)
         try:
-            ref = await self._stored(name, fetch.body) if fetch.values else ""
+            ref = await self._stored(ask.kind, name, fetch.body) if fetch.values else ""
         except ToolError as error:
             ref, answers = "", answers | dict.fromkeys(fetch.values, error)
         if ref:
@@ -398,9 +436,9 @@ class Gate:
             self._remember(ask, name, symbol, answers[symbol])
         return answers
 
-    async def _stored(self, name: str, body: bytes) -> str:
+    async def _stored(self, kind: Kind, name: str, body: bytes) -> str:
         try:
-            digest = await asyncio.to_thread(self._put, body)
+            digest = await asyncio.to_thread(self._put, body, kind in _TRADED_ON)
         except OSError as error:
             raise _untraceable(name, f"it could not be written ({error.strerror})") from error
         if digest is None:
@@ -409,19 +447,20 @@ class Gate:
             )
         return f"tracedesk://payloads/{digest}"
 
-    def _put(self, body: bytes) -> str | None:
+    def _put(self, body: bytes, must: bool) -> str | None:
         with self._writing:
-            return self._payloads.put(body)
+            return self._payloads.put(body, must=must)
 
     def _remember(self, ask: _Ask[T], name: str, symbol: str, answer: Answer[T]) -> None:
         if isinstance(answer, Got):
-            answer, ttl, market_until_ns = replace(answer, cache="hit"), ask.ttl, ask.market_until_ns
+            answer, ttl = replace(answer, cache="hit"), ask.ttl
         elif answer.code == "INVALID_SYMBOL":
-            ttl, market_until_ns = float(self._settings.unknown_symbol_ttl), None
+            ttl = float(self._settings.unknown_symbol_ttl)
         else:
             return
         key, now = _key(ask, name, symbol), self._clock.monotonic()
-        self._kept[key] = _Entry(answer, now + min(ttl, LONGEST_S), market_until_ns, now + LONGEST_S)
+        until, old_until = now + min(ttl, LONGEST_S), now + LONGEST_S
+        self._kept[key] = _Entry(answer, ask.now_ns, ask.until_ns(ttl), until, old_until)
         self._kept.move_to_end(key)
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
@@ -447,17 +486,36 @@ def _published_after(answer: Answer[tuple[Story, ...]], since_ns: int) -> Answer
     return replace(answer, value=tuple(story for story in answer.value if story.published_ns > since_ns))
 
 
+def _newest(answers: dict[str, Answer[tuple[Story, ...]]]) -> dict[str, Answer[tuple[Story, ...]]]:
+    """The answers with the newest stories of each symbol and of all; each tells how many it lost."""
+    stories = [
+        (-story.published_ns, symbol)
+        for symbol, answer in answers.items()
+        if isinstance(answer, Got)
+        for story in answer.value[:MOST_STORIES]
+    ]
+    room = Counter(symbol for _, symbol in sorted(stories)[:MOST_STORIES_IN_ALL])
+    return {symbol: _cut(answer, room[symbol]) for symbol, answer in answers.items()}
+
+
+def _cut(answer: Answer[tuple[Story, ...]], most: int) -> Answer[tuple[Story, ...]]:
+    if isinstance(answer, ToolError) or len(answer.value) <= most:
+        return answer
+    return replace(answer, value=answer.value[:most], left_out=len(answer.value) - most)
+
+
 # --- how a question fails -------------------------------------------------------------------------
 
 
 def _verdict(errors: list[tuple[str, ToolError]]) -> ToolError:
-    """The reason given: what may pass first, then a denial, then whatever the first provider said.
+    """The reason given: what ends the matter, then what may pass, then a denial, then what the first said.
 
-    A later provider cannot deny what an earlier one may know once it can be reached again.
+    No provider can deny what another may know once it can be reached again.
     """
+    final = [error for _, error in errors if error.code not in _MOVES_ON]
     passing = [error for _, error in errors if error.code in _PASSING]
-    denial = [error for _, error in errors if error.code not in _MOVES_ON]
-    error = (passing or denial or [errors[0][1]])[0]
+    denial = [error for _, error in errors if error.code == "INVALID_SYMBOL"]
+    error = (final or passing or denial or [errors[0][1]])[0]
     if len(errors) == 1:
         return error
     asked = [{"provider": name, "code": each.code} for name, each in errors]

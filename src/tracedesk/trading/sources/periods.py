@@ -75,7 +75,13 @@ def _unpaired(period: str, interval: str) -> ToolError:
 
 def _refused(field: str, period: str, interval: str | None, message: str) -> ToolError:
     allowed = {name: list(periods) for name, periods in ALLOWED.items()}
-    details = {"path": [field], "period": period, "interval": interval, "allowed": allowed, "retryable": False}
+    details = {
+        "path": [field],
+        "period": period,
+        "interval": interval,
+        "allowed": allowed,
+        "retryable": False,
+    }
     return ToolError("INVALID_INPUT", message, details)
 
 

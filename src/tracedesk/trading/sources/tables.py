@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import os
 import re
+import stat
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 
 from tracedesk.market import calendar
@@ -25,6 +28,12 @@ T = TypeVar("T")
 LARGEST_FILE: Final = 16 << 20
 KEPT_BYTES: Final = 64 << 20
 """Contents of read files that are kept in memory, the ones unused for longest going first."""
+
+Mark = tuple[int, int, int]
+
+_WITHOUT_WAITING: Final = (
+    os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+)
 
 BARS: Final = ("date", "open", "high", "low", "close", "volume")
 ADJUSTED: Final = "adjusted_close"
@@ -48,26 +57,22 @@ class File(Generic[T]):
 
 
 class Shelf:
-    """Reads files once, and again when they change."""
+    """Reads files once, and again when they change; no thread waits for what another reads."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._kept: OrderedDict[str, tuple[tuple[int, int, int], int, File[Any]]] = OrderedDict()
+        self._lock = Lock()
+        self._kept: OrderedDict[str, tuple[Mark, int, File[Any]]] = OrderedDict()
         self._bytes = 0
 
     def read(self, name: str, parse: Callable[[str, bytes], T]) -> File[T] | None:
         """Return the file, parsed, or None when it is not there; raises `BadFile`."""
         path = self.folder / name
         try:
-            stat = path.stat()
-            mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-            kept = self._kept.get(name)
-            if kept is not None and kept[0] == mark:
-                self._kept.move_to_end(name)
-                return kept[2]
-            if stat.st_size > LARGEST_FILE:
-                raise BadFile(f"{name} has {stat.st_size} bytes; at most {LARGEST_FILE} are read")
-            raw = path.read_bytes()
+            kept = self._known(name, _mark(name, path.stat()))
+            if kept is not None:
+                return kept
+            mark, raw = read(name, path)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -76,13 +81,41 @@ class Shelf:
         self._keep(name, mark, len(raw), file)
         return file
 
-    def _keep(self, name: str, mark: tuple[int, int, int], size: int, file: File[Any]) -> None:
-        old = self._kept.pop(name, None)
-        self._bytes += size - (old[1] if old else 0)
-        self._kept[name] = (mark, size, file)
-        while self._bytes > KEPT_BYTES and len(self._kept) > 1:
-            _, (_, freed, _) = self._kept.popitem(last=False)
-            self._bytes -= freed
+    def _known(self, name: str, mark: Mark) -> File[Any] | None:
+        with self._lock:
+            kept = self._kept.get(name)
+            if kept is None or kept[0] != mark:
+                return None
+            self._kept.move_to_end(name)
+            return kept[2]
+
+    def _keep(self, name: str, mark: Mark, size: int, file: File[Any]) -> None:
+        with self._lock:
+            old = self._kept.pop(name, None)
+            self._bytes += size - (old[1] if old else 0)
+            self._kept[name] = (mark, size, file)
+            while self._bytes > KEPT_BYTES and len(self._kept) > 1:
+                _, (_, freed, _) = self._kept.popitem(last=False)
+                self._bytes -= freed
+
+
+def _mark(name: str, found: os.stat_result) -> Mark:
+    """How a file's change is noticed. One that could keep a reader waiting, or has no end, is refused."""
+    if not stat.S_ISREG(found.st_mode):
+        raise BadFile(f"{name} is not a regular file")
+    if found.st_size > LARGEST_FILE:
+        raise BadFile(f"{name} has {found.st_size} bytes; at most {LARGEST_FILE} are read")
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def read(name: str, path: Path) -> tuple[Mark, bytes]:
+    """The bytes of what is there now, which may be another file than the one just looked at."""
+    with open(os.open(path, _WITHOUT_WAITING), "rb") as file:
+        mark = _mark(name, os.fstat(file.fileno()))
+        raw = file.read(LARGEST_FILE + 1)
+    if len(raw) > LARGEST_FILE:
+        raise BadFile(f"{name} grows while it is read, past {LARGEST_FILE} bytes")
+    return mark, raw
 
 
 # --- bars -----------------------------------------------------------------------------------------

@@ -159,9 +159,8 @@ class Yahoo:
         answers = dict(zip(wanted, await asyncio.gather(*map(ask, wanted)), strict=True))
         failures = {symbol: each for symbol, each in answers.items() if isinstance(each, ToolError)}
         told = {symbol: each for symbol, each in answers.items() if not isinstance(each, ToolError)}
-        document = {"provider": self.name, "kind": kind, "clock": format(now_ns)}
         shown = {symbol: each[1] for symbol, each in told.items()}
-        body = json.dumps({**document, "symbols": shown}) if told else b""
+        body = _body(kind, now_ns, shown)
         return Fetch({symbol: each[0] for symbol, each in told.items()}, failures, body)
 
     def _answer(
@@ -246,6 +245,14 @@ class Yahoo:
 
 
 # --- what is read ---------------------------------------------------------------------------------
+
+
+def _body(kind: str, now_ns: int, shown: dict[str, Any]) -> bytes:
+    if not shown:
+        return b""
+    # A history may be of minutes, which the last session does not date.
+    known = candles.told_of(kind, now_ns) if kind == "daily" else {"clock": format(now_ns)}
+    return json.dumps({"provider": Yahoo.name, "kind": kind, **known, "symbols": shown})
 
 
 def _span(period: str, today: date) -> dict[str, str]:

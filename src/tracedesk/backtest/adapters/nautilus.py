@@ -1,0 +1,341 @@
+"""Records a run of NautilusTrader (1.2xx): its bars, indicators, orders, executions, positions and accounts.
+
+The engine's message bus carries all of it but the indicators, which are read after the strategies saw a bar.
+Prices, quantities and money have the engine's own digits.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from types import TracebackType
+from typing import Any, Final
+
+from tracedesk.backtest.adapters.tape import Account, Fill, Holding, Sink, Tape, Ticket
+from tracedesk.backtest.adapters.values import Number, number
+
+_FIRST: Final = 10
+"""The priority of a handler that hears a bar before the strategies do; theirs is 0."""
+
+
+class EngineStopped(RuntimeError):
+    """The engine ended its run before its data did, and told nobody but its log."""
+
+
+def record(engine: Any, recorder: Sink) -> Watch:
+    """Record the next `run()` of a `BacktestEngine` whose strategies have been added.
+
+    Used as a context manager around the run, it raises `EngineStopped` when the engine gave up half-way.
+    """
+    strategies = [*engine.trader.strategies(), *engine.trader.actors()]
+    if not strategies:
+        raise ValueError("the engine has no strategy to record; add its strategies first")
+    return Watch(_Teller(engine, Tape(recorder)), strategies)
+
+
+def version() -> str:
+    """The engine's version, as a run's `engine` names it."""
+    return f"nautilus_trader {importlib.import_module('nautilus_trader').__version__}"
+
+
+class Watch:
+    """The recorder's place on the engine's bus."""
+
+    def __init__(self, teller: _Teller, strategies: list[Any]) -> None:
+        self._teller = teller
+        for strategy in strategies:
+            teller.watch(strategy)
+        teller.subscribe()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._teller.ended()
+        if (
+            error is None
+            and importlib.import_module("nautilus_trader.common.component").is_backtest_force_stop()
+        ):
+            raise EngineStopped(
+                "the engine stopped before the end of its data, because an account could not pay; see its log"
+            )
+
+
+@dataclass(slots=True)
+class _Series:
+    """A registered indicator: its parameters, and the names of the figures it computes."""
+
+    indicator: Any
+    bar_type: str
+    name: str
+    parameters: Mapping[str, Any]
+    figures: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Book:
+    """What one instrument's positions have realised: those that closed, and the one that is open."""
+
+    closed: Decimal = Decimal(0)
+    current: Decimal = Decimal(0)
+    last_fill: int | None = None
+
+    @property
+    def realized(self) -> Decimal:
+        return self.closed + self.current
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _Teller:
+    """What passes over the bus, told to the tape.
+
+    The bus hashes its handlers by their text, so this has the plain one of an object.
+    """
+
+    engine: Any
+    tape: Tape
+    _series: list[_Series] = field(default_factory=list[_Series])
+    _books: dict[str, _Book] = field(default_factory=dict[str, _Book])
+    _seen: set[str] = field(default_factory=set[str])
+    _start: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
+    _cash: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
+    _closes: dict[str, Any] = field(default_factory=dict[str, Any])
+    _late: set[str] = field(default_factory=set[str])
+    _seq: int | None = None
+    _last: int | None = None
+
+    def subscribe(self) -> None:
+        bus = self.engine.kernel.msgbus
+        for topic, handler in self._handlers().items():
+            bus.subscribe(topic=topic, handler=handler, priority=_FIRST if handler == self._bar else 0)
+
+    def _handlers(self) -> dict[str, Callable[[Any], None]]:
+        late = dict.fromkeys(self._late, self._bar_seen)
+        return late | {
+            "data.bars.*": self._bar,
+            "events.order.*": self._order,
+            "events.position.*": self._position,
+            "events.account.*": self._balance,
+        }
+
+    def ended(self) -> None:
+        """Tell what the orders of the last bar did to the account, and leave the bus."""
+        if self._last is not None:
+            self._account(self._last)
+        for topic, handler in self._handlers().items():
+            self.engine.kernel.msgbus.unsubscribe(topic=topic, handler=handler)
+
+    # --- indicators -----------------------------------------------------------------------------
+
+    def watch(self, strategy: Any) -> None:
+        """Overhear which indicators the strategy registers for which bars."""
+        register: Callable[[Any, Any], None] = strategy.register_indicator_for_bars
+
+        def registered(bar_type: Any, indicator: Any) -> None:
+            register(bar_type, indicator)
+            self._series.append(self._described(str(bar_type.standard()), indicator))
+
+        strategy.register_indicator_for_bars = registered
+
+    def _described(self, bar_type: str, indicator: Any) -> _Series:
+        """Before its first input an indicator's figures are 0.0, and its parameters are what they stay."""
+        values = {name: _attribute(indicator, name) for name in dir(indicator) if not name.startswith("_")}
+        figures = tuple(name for name, value in values.items() if type(value) is float and value == 0.0)
+        fixed = {name: value for name, value in values.items() if type(value) in (int, float, str) and value}
+        fixed.pop("name", None)
+        return _Series(indicator, bar_type, str(indicator.name), fixed, figures)
+
+    def _indicators(self, bar: Any) -> None:
+        bar_type, symbol = str(bar.bar_type.standard()), str(bar.bar_type.instrument_id)
+        for series in self._series:
+            if series.bar_type == bar_type and series.indicator.initialized:
+                for figure in series.figures:
+                    name = series.name if len(series.figures) == 1 else f"{series.name}.{figure}"
+                    value = number(getattr(series.indicator, figure))
+                    self.tape.indicator(bar.ts_event, symbol, name, value, series.parameters)
+
+    # --- bars -----------------------------------------------------------------------------------
+
+    def _bar(self, bar: Any) -> None:
+        symbol = str(bar.bar_type.instrument_id)
+        names = ("open", "high", "low", "close", "volume")
+        figures = {name.title(): Decimal(str(getattr(bar, name))) for name in names}
+        self._seq = self.tape.bar(bar.ts_event, symbol, figures, {"BarType": str(bar.bar_type)})
+        self._closes[symbol], self._last = bar.close, bar.ts_event
+        topic = f"data.bars.{bar.bar_type}"
+        if topic not in self._late:
+            # Handlers of one priority are called in the order of their coming, and the strategies have come.
+            # The bus knows this topic already: a pattern would come too late, its own name does not. What it
+            # is sending just now goes to those who were there before.
+            self._late.add(topic)
+            self.engine.kernel.msgbus.subscribe(topic=topic, handler=self._bar_seen)
+
+    def _bar_seen(self, bar: Any) -> None:
+        """A bar that the strategies have acted on."""
+        self._indicators(bar)
+        symbol = str(bar.bar_type.instrument_id)
+        if any(str(position.instrument_id) == symbol for position in self.engine.cache.positions_open()):
+            self.tape.marked(bar.ts_event, self._holding(symbol))
+        self._account(bar.ts_event)
+
+    # --- orders ---------------------------------------------------------------------------------
+
+    def _order(self, event: Any) -> None:
+        """Each event once: the bus may carry a fill twice."""
+        told = _told(event)
+        if told["event_id"] in self._seen:
+            return
+        self._seen.add(told["event_id"])
+        tell = getattr(self, f"_{told['type']}", None)
+        if tell is not None:
+            tell(told["ts_event"], told["client_order_id"], told)
+
+    def _OrderInitialized(self, time: int, order: str, told: Mapping[str, Any]) -> None:
+        options: Mapping[str, Any] = told["options"] or {}
+        parent = told["parent_order_id"]
+        ticket = Ticket(
+            order,
+            told["instrument_id"],
+            told["order_side"].title(),
+            Decimal(told["quantity"]),
+            _camel(told["order_type"]),
+            _decimal(options.get("price")),
+            _decimal(options.get("trigger_price")),
+            ", ".join(map(str, told["tags"])) if told["tags"] else None,
+            {
+                "TimeInForce": told["time_in_force"],
+                "StrategyId": told["strategy_id"],
+                "ParentOrderId": parent,
+            },
+        )
+        cause = self.tape.seq_of(parent) if parent and self.tape.knows(parent) else None
+        self.tape.placed(time, ticket, cause)
+
+    def _OrderFilled(self, time: int, order: str, told: Mapping[str, Any]) -> None:
+        commission, currency = _money(told["commission"])
+        more = {
+            "Currency": currency,
+            "LiquiditySide": told["liquidity_side"],
+            "PositionId": told["position_id"],
+        }
+        side = told["order_side"].title()
+        fill = Fill(Decimal(told["last_qty"]), side, Decimal(told["last_px"]), commission, None, more)
+        self._book(told["instrument_id"]).last_fill = self.tape.executed(time, order, fill)
+
+    def _OrderDenied(self, time: int, order: str, told: Mapping[str, Any]) -> None:
+        """The engine's reasons begin with a name and go on with figures."""
+        reason = str(told["reason"])
+        self.tape.rejected(time, order, reason.split(":", 1)[0], reason)
+
+    _OrderRejected = _OrderDenied
+
+    def _OrderCanceled(self, time: int, order: str, told: Mapping[str, Any]) -> None:
+        self.tape.cancelled(time, order, "Cancelled")
+
+    def _OrderExpired(self, time: int, order: str, told: Mapping[str, Any]) -> None:
+        self.tape.cancelled(time, order, "Expired")
+
+    def _OrderUpdated(self, time: int, order: str, told: Mapping[str, Any]) -> None:
+        figures = {"Price": _decimal(told["price"]), "StopPrice": _decimal(told["trigger_price"])}
+        self.tape.order_changed(time, order, None, Decimal(told["quantity"]), "Updated", figures)
+
+    def _OrderModifyRejected(self, time: int, order: str, told: Mapping[str, Any]) -> None:
+        self.tape.order_changed(time, order, None, None, f"{told['type']}: {told['reason']}")
+
+    _OrderCancelRejected = _OrderModifyRejected
+
+    # --- positions and accounts -----------------------------------------------------------------
+
+    def _book(self, symbol: str) -> _Book:
+        return self._books.setdefault(symbol, _Book())
+
+    def _position(self, event: Any) -> None:
+        told = _told(event)
+        if told["event_id"] in self._seen:
+            return
+        self._seen.add(told["event_id"])
+        book = self._book(told["instrument_id"])
+        realized, _ = _money(told["realized_pnl"])
+        book.current = realized or Decimal(0)
+        if told["type"] == "PositionClosed":
+            book.closed, book.current = book.realized, Decimal(0)
+        if book.last_fill is not None:
+            time = told.get("ts_event") or told["ts_closed"]
+            self.tape.position(
+                time, self._holding(told["instrument_id"], told["position_id"]), book.last_fill
+            )
+
+    def _holding(self, symbol: str, id_: str | None = None) -> Holding:
+        open_ = [
+            position
+            for position in self.engine.cache.positions_open()
+            if str(position.instrument_id) == symbol
+        ]
+        units = sum((position.signed_decimal_qty() for position in open_), Decimal(0))
+        average = number(open_[0].avg_px_open) if len(open_) == 1 else None
+        return Holding(
+            symbol, units, average if open_ else 0, self._unrealized(symbol), self._book(symbol).realized, id_
+        )
+
+    def _unrealized(self, symbol: str) -> Decimal:
+        """What the open positions gained at the latest close."""
+        close = self._closes.get(symbol)
+        open_ = [
+            position
+            for position in self.engine.cache.positions_open()
+            if str(position.instrument_id) == symbol
+        ]
+        if close is None:
+            return Decimal(0)
+        return sum((position.unrealized_pnl(close).as_decimal() for position in open_), Decimal(0))
+
+    def _balance(self, event: Any) -> None:
+        """An account's balances; the first of each account are what it began with."""
+        told = _told(event)
+        for balance in told["balances"]:
+            key = f"{told['account_id']} {balance['currency']}"
+            self._start.setdefault(key, Decimal(balance["total"]))
+            self._cash[key] = Decimal(balance["total"])
+
+    def _account(self, time: int) -> None:
+        """Profit and loss in the one currency there is; sums over several would mean nothing."""
+        if len({key.split()[-1] for key in self._cash}) != 1:
+            return
+        realized: Number = sum((book.realized for book in self._books.values()), Decimal(0))
+        unrealized: Number = sum(map(self._unrealized, self._books), Decimal(0))
+        total = realized + unrealized
+        start, cash = sum(self._start.values(), Decimal(0)), sum(self._cash.values(), Decimal(0))
+        self.tape.account(time, Account(start + total, cash, total, realized, unrealized), "Bar", self._seq)
+
+
+def _attribute(indicator: Any, name: str) -> Any:
+    """An attribute, where it has a value before the first input."""
+    try:
+        return getattr(indicator, name)
+    except Exception:  # an indicator's own property may need inputs, and fails as it likes
+        return None
+
+
+def _told(event: Any) -> dict[str, Any]:
+    """An event's fields; the engine converts through the event's class."""
+    return event.__class__.to_dict(event)
+
+
+def _decimal(text: Any) -> Decimal | None:
+    return None if text in (None, "None") else Decimal(str(text))
+
+
+def _money(text: str | None) -> tuple[Decimal | None, str | None]:
+    """An amount such as "-463.00 USD", whose digits may be grouped."""
+    if not text:
+        return None, None
+    amount, currency = text.split()
+    return Decimal(amount.replace("_", "").replace(",", "")), currency
+
+
+def _camel(name: str) -> str:
+    return "".join(part.title() for part in name.split("_"))

@@ -1,0 +1,212 @@
+"""Records a finished run of vectorbt (1.x): its bars, indicators, requests, executions, rejections and value.
+
+The engine keeps a log of every request when it is asked to (`log=True`). The portfolio is only read.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tracedesk.backtest.adapters.tape import Account, Fill, Holding, Sink, Tape, Ticket
+from tracedesk.backtest.adapters.values import Number, Plain, number, quantity, scalars, size
+
+_FILLED: Final = 0
+_IGNORED: Final = 1
+
+
+def record(portfolio: Any, recorder: Sink, *, indicators: Mapping[str, Any] | None = None) -> None:
+    """Record a `Portfolio` that was made with `log=True`, with indicators by name if they are given.
+
+    An indicator is what its factory's `run` returns, or one series or frame with the portfolio's columns.
+    """
+    if not len(portfolio.logs.records) and len(portfolio.orders.records):
+        raise ValueError("the portfolio has orders but no log of its requests; make it with log=True")
+    _Teller(portfolio, Tape(recorder), list(_lines(portfolio, indicators or {}))).tell()
+
+
+def version() -> str:
+    """The engine's version, as a run's `engine` names it."""
+    return f"vectorbt {importlib.import_module('vectorbt').__version__}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """An indicator's values in one column."""
+
+    column: int
+    name: str
+    parameters: Mapping[str, Any]
+    values: Any
+
+
+@dataclass(slots=True)
+class _Column:
+    """One column: its symbol, its closes, and the position in it."""
+
+    symbol: str
+    closes: Any
+    units: float = 0.0
+    average: float = 0.0
+    realized: float = 0.0
+
+    def took(self, signed: float, price: float, fees: float) -> float | None:
+        """Move the position by an execution; returns what it realised before fees, if it closed anything."""
+        before, self.units = self.units, self.units + signed
+        self.realized -= fees
+        if before * signed >= 0:
+            self.average = (abs(before) * self.average + abs(signed) * price) / abs(self.units)
+            return None
+        closed = min(abs(before), abs(signed)) * (1 if before > 0 else -1)
+        profit = closed * (price - self.average)
+        self.realized += profit
+        if before * self.units <= 0:
+            self.average = price if self.units else 0.0
+        return profit
+
+    def holding(self, row: int) -> Holding:
+        unrealized = self.units * (float(self.closes[row]) - self.average) if self.units else 0.0
+        average = number(self.average)
+        return Holding(self.symbol, quantity(self.units), average, number(unrealized), number(self.realized))
+
+
+class _Teller:
+    """Walks the portfolio's rows in time, and its columns in each."""
+
+    def __init__(self, portfolio: Any, tape: Tape, lines: list[_Line]) -> None:
+        names, closes = (
+            portfolio.wrapper.columns,
+            portfolio.close.to_numpy().reshape(len(portfolio.close), -1),
+        )
+        self._tape, self._lines = tape, lines
+        self._times: list[int] = portfolio.wrapper.index.as_unit("ns").asi8.tolist()
+        self._columns = [_Column(_symbol(name, at), closes[:, at]) for at, name in enumerate(names)]
+        self._values = portfolio.value().to_numpy().reshape(len(self._times), -1).sum(axis=1)
+        self._cash = portfolio.cash().to_numpy().reshape(len(self._times), -1).sum(axis=1)
+        self._start = float(_total(portfolio.init_cash))
+        self._requests = _by_row(portfolio.logs.records.to_dict("records"))
+        enums: Any = importlib.import_module("vectorbt.portfolio.enums")
+        self._reasons = list(enums.OrderStatusInfo._fields)
+        self._texts: list[str] = list(enums.status_info_desc)
+        self._size_types = list(enums.SizeType._fields)
+
+    def tell(self) -> None:
+        for row, time in enumerate(self._times):
+            for column in self._columns:
+                self._tape.bar(time, column.symbol, {"Close": number(column.closes[row])})
+            for line in self._lines:
+                symbol = self._columns[line.column].symbol
+                self._tape.indicator(time, symbol, line.name, number(line.values[row]), line.parameters)
+            for request in self._requests.get(row, ()):
+                self._request(time, row, request)
+            self._close(time, row)
+
+    def _request(self, time: int, row: int, request: Mapping[str, Any]) -> None:
+        """One row of the log: a request, and what came of it."""
+        if request["res_status"] == _IGNORED:
+            return
+        column = self._columns[int(request["col"])]
+        order = self._place(time, column, request)
+        if request["res_status"] == _FILLED:
+            self._fill(time, row, column, order, request)
+        else:
+            info = int(request["res_status_info"])
+            figures = {"Cash": number(request["free_cash"]), "Value": number(request["value"])}
+            self._tape.rejected(time, order, self._reasons[info], self._texts[info], figures)
+
+    def _place(self, time: int, column: _Column, request: Mapping[str, Any]) -> str:
+        order, filled = f"log-{request['id']}", request["res_status"] == _FILLED
+        side = int(request["res_side"]) if filled else int(request["req_size"] < 0)
+        units = _asked(request)
+        if units is None and filled:
+            units = size(request["res_size"])
+        kind = {"SizeType": self._size_types[int(request["req_size_type"])]}
+        price = number(request["req_price"])
+        ticket = Ticket(order, column.symbol, ("Buy", "Sell")[side], units, "Market", price, more=kind)
+        self._tape.placed(time, ticket)
+        return order
+
+    def _fill(self, time: int, row: int, column: _Column, order: str, request: Mapping[str, Any]) -> None:
+        units, price, fees = (float(request[name]) for name in ("res_size", "res_price", "res_fees"))
+        side = int(request["res_side"])
+        profit = column.took(-units if side else units, price, fees)
+        more: dict[str, Any] = {"EngineOrderId": int(request["order_id"])}
+        fill = Fill(quantity(units), ("Buy", "Sell")[side], number(price), number(fees), profit, more)
+        seq = self._tape.executed(time, order, fill)
+        # The engine's own position, so that no rounding of ours adds up.
+        column.units = float(request["new_position"])
+        self._tape.position(time, column.holding(row), seq)
+        asked = _asked(request)
+        if asked is not None and request["res_status_info"] >= 0:
+            info = int(request["res_status_info"])
+            self._tape.cancelled(
+                time, order, self._reasons[info], {"RemainingQuantity": asked - (size(units) or 0)}
+            )
+
+    def _close(self, time: int, row: int) -> None:
+        holdings = [column.holding(row) for column in self._columns]
+        for holding in holdings:
+            if holding.quantity:
+                self._tape.marked(time, holding)
+        unrealized = sum(float(holding.unrealized or 0) for holding in holdings)
+        total = float(self._values[row]) - self._start
+        figures = (self._values[row], self._cash[row], total, total - unrealized, unrealized)
+        cause = self._tape.bar_of(self._columns[-1].symbol)
+        self._tape.account(time, Account(*map(number, figures)), "Bar", cause)
+
+
+def _asked(request: Mapping[str, Any]) -> Plain | None:
+    """The units asked for; None for all there is, or for a target, which only the result turns into units."""
+    return size(request["req_size"]) if request["req_size_type"] == 0 else None
+
+
+def _by_row(records: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    """The log's rows by their bar, in the order the engine processed them."""
+    rows: dict[int, list[dict[str, Any]]] = {}
+    for request in records:
+        rows.setdefault(int(request["idx"]), []).append(request)
+    return rows
+
+
+def _symbol(name: Any, at: int) -> str:
+    """A column's name; the columns of a parameter sweep have a tuple, whose parts make it up."""
+    if isinstance(name, tuple):
+        return "/".join(map(str, name))  # pyright: ignore[reportUnknownArgumentType]
+    return str(name) if isinstance(name, str) else f"column{at}" if name is None else str(name)
+
+
+def _total(cash: Any) -> Number:
+    return cash.sum() if hasattr(cash, "sum") else cash
+
+
+def _lines(portfolio: Any, indicators: Mapping[str, Any]) -> Iterator[_Line]:
+    """Each indicator's outputs in each column of the portfolio."""
+    shape = (len(portfolio.wrapper.index), len(portfolio.wrapper.columns))
+    for name, indicator in indicators.items():
+        for line, frame in _outputs(name, indicator).items():
+            values = frame.to_numpy().reshape(len(frame), -1)
+            if values.shape != shape:
+                raise ValueError(
+                    f"the indicator {name!r} has the shape {values.shape}, the portfolio {shape}"
+                )
+            for column in range(shape[1]):
+                yield _Line(column, line, _parameters(indicator, column), values[:, column])
+
+
+def _outputs(name: str, indicator: Any) -> dict[str, Any]:
+    """A factory's outputs by their names; a series or frame is its own."""
+    names: tuple[str, ...] | None = getattr(indicator.__class__, "output_names", None)
+    if names is None:
+        return {name: indicator}
+    if len(names) == 1:
+        return {name: getattr(indicator, names[0])}
+    return {f"{name}.{output}": getattr(indicator, output) for output in names}
+
+
+def _parameters(indicator: Any, column: int) -> dict[str, Any]:
+    """A factory's parameters; a list of one holds for every column."""
+    names: tuple[str, ...] = getattr(indicator.__class__, "param_names", ())
+    lists = {name: getattr(indicator, f"{name}_list", [None]) for name in names}
+    return scalars({name: values[column if len(values) > column else 0] for name, values in lists.items()})

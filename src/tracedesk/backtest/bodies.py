@@ -1,0 +1,158 @@
+"""Properties on their way in: the plain values that are kept of them, and the JSON that is journalled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final, cast
+from uuid import UUID
+
+import orjson
+
+from tracedesk.backtest.model import RAW
+from tracedesk.primitives import json
+from tracedesk.primitives import time as times
+
+_SCALARS: Final = frozenset((str, int, float, Decimal, bool, type(None)))
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_EXPONENT: Final = 6144
+"""decimal128's range, which is what reading the journal back accepts."""
+
+Moment = int | str | datetime | date
+"""A simulated time: UTC nanoseconds, ISO 8601, or a datetime; without a zone it is UTC."""
+
+
+def plain(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy that later changes of the caller's objects do not reach, of JSON's own kinds of values.
+
+    Scalars of numerical libraries become the numbers they are, dates ISO text, enums their values.
+    """
+    if isinstance(properties, dict):
+        return _plain_dict(properties)
+    return _plain_dict({str(name): value for name, value in properties.items()})
+
+
+def _plain_dict(members: dict[str, Any]) -> dict[str, Any]:
+    kinds = set(map(type, members.values()))
+    if kinds <= _SCALARS:
+        return dict(members)
+    return {name: value if type(value) in _SCALARS else _plain(value) for name, value in members.items()}
+
+
+def _plain(value: Any) -> Any:
+    kind = cast("type[Any]", type(value))
+    if kind is dict:
+        return _plain_dict(value)
+    if kind in _SCALARS:
+        return value
+    if isinstance(value, Mapping):
+        members = cast("Mapping[Any, Any]", value)
+        return {str(name): _plain(member) for name, member in members.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in cast("list[Any]", value)]
+    return _converted(value)
+
+
+def _converted(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, (datetime, date)):
+        return times.format(nanoseconds(value))
+    if isinstance(value, UUID):
+        return str(value)
+    for kind in (str, int, float, Decimal):
+        if isinstance(value, kind):
+            return kind(value)
+    item = getattr(value, "item", None)
+    if callable(item):
+        found = item()
+        if type(found) in _SCALARS:
+            return found
+    raise TypeError(
+        f"a property of type {type(value).__name__} has no JSON form; give numbers, texts, lists or objects"
+    )
+
+
+def encode(properties: dict[str, Any]) -> bytes:
+    """Plain properties as compact JSON, each decimal with its own digits."""
+    try:
+        body = orjson.dumps(properties, default=_digits)
+    except TypeError:
+        # Integers of more than 64 bits, or a number that has no JSON form.
+        _refuse_unfit("", properties)
+        return json.dumps(properties)
+    if b"null" in body:
+        _refuse_unfit("", properties)  # the encoder writes NaN and infinities as null
+    return body
+
+
+def _digits(value: Any) -> orjson.Fragment:
+    text = str(value)
+    if "E" in text or "N" in text or "I" in text:
+        if not _is_fit(value):
+            raise TypeError
+        text = json.dumps(value).decode()
+    return orjson.Fragment(text)
+
+
+def _is_fit(value: Decimal) -> bool:
+    return value.is_finite() and -_MAX_EXPONENT <= value.adjusted() <= _MAX_EXPONENT
+
+
+def _refuse_unfit(name: str, value: Any) -> None:
+    """Name the number that cannot be recorded, if there is one."""
+    if isinstance(value, dict):
+        for member, inner in cast("dict[str, Any]", value).items():
+            _refuse_unfit(f"{name}.{member}" if name else member, inner)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            _refuse_unfit(name, inner)
+    elif isinstance(value, (float, Decimal)) and not _is_fit(Decimal(value)):
+        raise ValueError(
+            f"{name}: {value} cannot be recorded; leave it out, or give a finite number of at most "
+            f"{_MAX_EXPONENT} digits"
+        )
+
+
+def parsed(text: bytes | str) -> dict[str, Any]:
+    """Properties given as JSON text; what is not an object of strict JSON is kept whole as `_raw`."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if isinstance(found, dict):
+        return cast("dict[str, Any]", found)
+    return {RAW: text if isinstance(text, str) else text.decode("utf-8", "backslashreplace")}
+
+
+def nanoseconds(moment: Moment) -> int:
+    """A simulated time in UTC nanoseconds."""
+    if type(moment) is int:
+        return moment
+    if isinstance(moment, datetime):
+        return _of_datetime(moment)
+    if isinstance(moment, str):
+        return times.parse(moment).ns
+    if isinstance(moment, date):
+        return (moment.toordinal() - _EPOCH.toordinal()) * times.DAY
+    return _of_library(moment)
+
+
+def _of_datetime(moment: datetime) -> int:
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    since = aware - _EPOCH
+    whole = (since.days * 86_400 + since.seconds) * times.SECOND + since.microseconds * times.MICROSECOND
+    # A pandas Timestamp is a datetime with nanoseconds of its own.
+    return whole + int(getattr(moment, "nanosecond", 0))
+
+
+def _of_library(moment: Any) -> int:
+    """A numpy integer or datetime64, without importing numpy."""
+    name = type(moment).__name__
+    if name == "datetime64":
+        return int(moment.astype("datetime64[ns]").astype("int64"))
+    if name.startswith(("int", "uint")) and callable(getattr(moment, "item", None)):
+        return int(moment)
+    raise TypeError(f"a time of type {name} is not exact; give UTC nanoseconds, ISO 8601 text or a datetime")

@@ -1,0 +1,254 @@
+"""What is in a run, and which runs there are: what an agent must know before it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tracedesk.backtest.model import EventType
+from tracedesk.backtest.page import Ask
+from tracedesk.backtest.query import CATEGORY_NAMES, SEVERITY_NAMES, TYPE_NAMES, Recording
+from tracedesk.backtest.schema import INDICATOR_TEXT, SYMBOL_TEXT
+from tracedesk.catalog import Catalog, Run, UnknownRun, describe
+from tracedesk.errors import ToolError
+from tracedesk.home import Home
+from tracedesk.journal import JournalError
+from tracedesk.journal.sqlite import SQLiteError
+from tracedesk.primitives import json
+from tracedesk.primitives.time import format
+
+TOKENS: Final = 1_500
+"""What a description may cost, whatever the run holds."""
+
+_MOST_NAMES: Final = 12
+_LONGEST_SAMPLE: Final = 24
+_LONGEST_CONFIG: Final = 400
+_PATHS: Final = "path, numbers, texts, decimals, unfit, booleans, nulls, objects, arrays, min, max, sample"
+
+
+# --- one run ------------------------------------------------------------------------------------------
+
+
+def answer(recording: Recording, ask: Ask) -> dict[str, Any]:
+    """The run, its event types with counts and times, and every property path with its kind and range."""
+    chosen = _chosen(ask.args.get("eventType"))
+    body: dict[str, Any] = {"run": _run(recording), "eventTypes": _types(recording, chosen)}
+    metadata = ask.metadata(recording, truncated=False, how=_HOW)
+    # One type alone may use the whole budget; the overview of all keeps to its own.
+    room = min(ask.budget, TOKENS) if chosen is None else ask.budget
+    room -= _cost(json.dumps({**body, "metadata": metadata})) + 40
+    omitted = _add_paths(recording, body["eventTypes"], room)
+    if omitted:
+        metadata["truncated"] = True
+        metadata["omittedPaths"] = omitted
+        metadata["next"] = "give eventType to see all paths of one type"
+    return {**body, "metadata": metadata}
+
+
+_HOW: Final = "paths: [path, kind, min or sample, max]; propertyPath takes these paths"
+
+
+def _chosen(name: str | None) -> EventType | None:
+    if name is None:
+        return None
+    if name not in EventType.__members__:
+        message = f"eventType: {name[:40]!r} is none. Use one of {', '.join(EventType.__members__)}."
+        raise ToolError("INVALID_PARAMETER", message, {"path": ["eventType"]})
+    return EventType[name]
+
+
+def _run(recording: Recording) -> dict[str, Any]:
+    meta = recording.meta
+    body: dict[str, Any] = {
+        "runId": recording.run,
+        "name": _cut(str(meta.get("name") or ""), 80),
+        "engine": _cut(str(meta.get("engine") or ""), 40),
+        "status": recording.status,
+        "events": recording.head,
+    }
+    if recording.times is not None:
+        body |= {"start": format(recording.times[0]), "end": format(recording.times[1])}
+    if meta.get("configHash"):
+        body["configHash"] = str(meta["configHash"])[:16]
+    config = json.dumps(meta.get("config") or {}).decode()
+    if config != "{}":
+        body["config"] = (
+            json.Raw(config.encode()) if len(config) <= _LONGEST_CONFIG else _cut(config, _LONGEST_CONFIG)
+        )
+    problem = recording.manifest.get("traceback") or recording.manifest.get("reason")
+    if recording.status == "crashed" and problem:
+        body["problem"] = str(problem).strip().rpartition("\n")[2][:200]
+    for name, kind in (("symbols", SYMBOL_TEXT), ("indicators", INDICATOR_TEXT)):
+        body |= _names(recording, name, kind)
+    faulty = "SELECT count(*) FROM fact INDEXED BY fact_with_errors WHERE errors IS NOT NULL"
+    body["eventsWithValidationErrors"] = next(recording.connection.execute(faulty))[0]
+    return body
+
+
+def _names(recording: Recording, name: str, kind: int) -> dict[str, Any]:
+    """The most used symbols or indicators, and how many there are when not all are named."""
+    total = next(recording.connection.execute("SELECT count(*) FROM text WHERE kind = ?", (kind,)))[0]
+    if not total:
+        return {}
+    query = (
+        "SELECT t.value FROM text t JOIN used u ON u.text = t.id WHERE t.kind = ? "
+        "GROUP BY t.id ORDER BY sum(u.n) DESC, t.id LIMIT ?"
+    )
+    found = [_cut(value, 32) for (value,) in recording.connection.execute(query, (kind, _MOST_NAMES))]
+    return {name: found} if total <= _MOST_NAMES else {name: found, f"{name}Total": total}
+
+
+def _types(recording: Recording, chosen: EventType | None) -> list[dict[str, Any]]:
+    types: list[dict[str, Any]] = []
+    for kind, n, first, last in recording.connection.execute(
+        "SELECT type, n, min_ts, max_ts FROM span ORDER BY n DESC, type"
+    ):
+        if chosen is None or chosen == kind:
+            row: dict[str, Any] = {"eventType": TYPE_NAMES[kind], "count": n}
+            if recording.times != (first, last):
+                row |= {"first": format(first), "last": format(last)}
+            types.append(row | _severities(recording, kind))
+    return types
+
+
+def _severities(recording: Recording, kind: int) -> dict[str, Any]:
+    """Counts by severity and category, where there is more than one."""
+    facts: dict[str, Any] = {}
+    for column, names, label in (
+        ("severity", SEVERITY_NAMES, "severities"),
+        ("category", CATEGORY_NAMES, "categories"),
+    ):
+        query = f"SELECT {column}, sum(n) FROM tally WHERE type = ? GROUP BY {column}"
+        counts: dict[str, int] = {}
+        for value, n in recording.connection.execute(query, (kind,)):
+            counts[names[value]] = counts.get(names[value], 0) + n
+        if len(counts) > 1:
+            facts[label] = counts
+    return facts
+
+
+def _add_paths(recording: Recording, types: Sequence[dict[str, Any]], room: int) -> int:
+    """The paths of each type in turn, so that what does not fit is the last of every type alike."""
+    queues = [(row, _paths(recording, EventType[row["eventType"]])) for row in types]
+    for row, _ in queues:
+        row["paths"] = list[Any]()
+    omitted = 0
+    for number in range(max((len(paths) for _, paths in queues), default=0)):
+        for row, paths in queues:
+            if number >= len(paths):
+                continue
+            room -= _cost(json.dumps(paths[number])) + 1
+            if room < 0:
+                omitted += 1
+            else:
+                row["paths"].append(paths[number])
+    return omitted
+
+
+def _paths(recording: Recording, kind: EventType) -> list[list[Any]]:
+    query = f"SELECT {_PATHS} FROM path WHERE type = ? ORDER BY id"
+    return [_path(*row) for row in recording.connection.execute(query, (kind.value,))]
+
+
+def _path(
+    path: str,
+    numbers: int,
+    texts: int,
+    decimals: int,
+    unfit: int,
+    booleans: int,
+    nulls: int,
+    objects: int,
+    arrays: int,
+    least: str | None,
+    greatest: str | None,
+    sample: str,
+) -> list[Any]:
+    """A path, the kinds of its values, and the numeric range or a sample."""
+    counts = {
+        "number": numbers,
+        "decimal text": decimals,
+        "text": texts - decimals,
+        "boolean": booleans,
+        "null": nulls,
+        "object": objects,
+        "array": arrays,
+    }
+    kinds = "|".join(name for name, count in counts.items() if count)
+    if least is not None and numbers + decimals > unfit:
+        return [path, kinds, json.Raw(least.encode()), json.Raw((greatest or least).encode())]
+    return [path, kinds] if objects or arrays else [path, kinds, _cut(_plain(sample), _LONGEST_SAMPLE)]
+
+
+def _plain(sample: str) -> str:
+    """A sample is JSON; a text is shown without its quotes."""
+    found = json.loads(sample)
+    return found if isinstance(found, str) else sample
+
+
+def _cost(document: bytes) -> int:
+    """Tokens of names and a few numbers, on the safe side."""
+    return len(document) * 10 // 23 + 1
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+# --- all runs -----------------------------------------------------------------------------------------
+
+
+def runs(home: Home, args: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Run], bool]:
+    """Runs, newest first: as rows, as they are, and whether there are more."""
+    limit, wanted = args["limit"], args.get("name")
+    found: list[Run] = []
+    with Catalog(home) as catalog:
+        after = _after(catalog, args.get("cursor"))
+        while len(found) <= limit:
+            page = catalog.list(status=args.get("status"), after=after, limit=limit + 1)
+            found += [run for run in page if wanted is None or wanted.lower() in run.name.lower()]
+            if len(page) <= limit:
+                break
+            after = page[-1]
+    rows = [_entry(home, run) for run in found[:limit]]
+    return rows, found[:limit], len(found) > limit
+
+
+def _after(catalog: Catalog, cursor: str | None) -> Run | None:
+    if cursor is None:
+        return None
+    try:
+        return catalog.get(cursor)
+    except UnknownRun:
+        message = "cursor: this is none of this tool's. Send metadata.nextCursor of the last page, or none."
+        raise ToolError("INVALID_PARAMETER", message, {"path": ["cursor"]}) from None
+
+
+def _fresh(home: Home, run: Run) -> Run | None:
+    """A running run as its file says now; the catalog learns of its events only at the end."""
+    if run.is_settled:
+        return run
+    try:
+        return describe(home, home.run_file(run.id))
+    except (JournalError, SQLiteError):
+        return None
+
+
+def _entry(home: Home, known: Run) -> dict[str, Any]:
+    fresh = _fresh(home, known)
+    run = fresh or known
+    row: dict[str, Any] = {
+        "runId": run.id,
+        "name": _cut(run.name, 120),
+        "engine": _cut(run.kind, 60),
+        "status": run.status,
+        "events": run.events,
+        "recordedAt": format(run.created_ns),
+    }
+    if fresh is None:
+        row["unreadable"] = True
+    if run.pruned:
+        row["pruned"] = True
+    if run.meta.get("parentRun"):
+        row["parentRun"] = str(run.meta["parentRun"])
+    return row

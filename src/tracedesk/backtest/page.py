@@ -1,0 +1,375 @@
+"""Pages of events: addressed by index or continued by cursor, as the contract's objects or as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final, cast
+
+from tracedesk.backtest import cursors, tables
+from tracedesk.backtest.cursors import Cursor
+from tracedesk.backtest.ids import guid_bytes
+from tracedesk.backtest.model import CATEGORIES, ORDER, POSITION, SEVERITIES, TYPES
+from tracedesk.backtest.query import (
+    CATEGORY_NAMES,
+    SEVERITY_NAMES,
+    TYPE_NAMES,
+    Recording,
+    Row,
+    Selection,
+    Window,
+)
+from tracedesk.backtest.schema import INDICATOR_TEXT, ORDER_TEXT, POSITION_TEXT, SYMBOL_TEXT
+from tracedesk.backtest.times import Span, span
+from tracedesk.errors import ToolError
+from tracedesk.primitives import json
+from tracedesk.primitives.time import format
+
+FRAME: Final = 220
+"""Tokens kept for what surrounds the rows: names, metadata, a cursor."""
+
+_BYTES_OF_TEN: Final = 24
+"""Bytes of ten tokens of an event as an object: names are cheap, GUIDs are not."""
+
+_MOST_FIELDS: Final = 64
+_LONGEST_FIELD: Final = 256
+_SHORT: Final = 12
+"""Ids up to this length stay as they are in tables."""
+
+_ENTITIES: Final[Mapping[str, tuple[str, int]]] = {
+    "OrderId": ("order_ref", ORDER_TEXT),
+    "SecuritySymbol": ("symbol", SYMBOL_TEXT),
+    "PositionId": ("position_ref", POSITION_TEXT),
+    "IndicatorName": ("indicator", INDICATOR_TEXT),
+}
+_PREFIXES: Final[Mapping[int, str]] = {ORDER_TEXT: "o", POSITION_TEXT: "p"}
+_KINDS: Final[Mapping[str, int]] = {ORDER: ORDER_TEXT, POSITION: POSITION_TEXT}
+
+
+@dataclass(slots=True)
+class Ask:
+    """One question as its tool received it, and the room its answer has."""
+
+    tool: str
+    args: Mapping[str, Any]
+    budget: int
+    max_bytes: int
+    started: float = field(default_factory=perf_counter)
+    warnings: list[str] = field(default_factory=list[str])
+
+    @property
+    def is_table(self) -> bool:
+        return self.args.get("format") == "table"
+
+    @property
+    def room(self) -> int:
+        """Tokens left for rows."""
+        return max(1, self.budget - FRAME - sum(len(warning) // 3 for warning in self.warnings))
+
+    def elapsed_ms(self) -> int:
+        return round((perf_counter() - self.started) * 1000)
+
+    def metadata(self, recording: Recording, **facts: Any) -> dict[str, Any]:
+        """What every answer tells about itself."""
+        body = {**facts, "queryTimeMs": self.elapsed_ms(), "runStatus": recording.status}
+        if not recording.is_indexed:
+            body["indexed"] = False
+        if self.warnings:
+            body["warnings"] = self.warnings
+        return body
+
+
+# --- what is selected -----------------------------------------------------------------------------
+
+
+def by_type(ask: Ask) -> Selection:
+    """The selection of get_events_by_type."""
+    args = ask.args
+    severity = args.get("severity")
+    return Selection(
+        types=(TYPES[args["eventType"]],),
+        severity=None if severity is None else SEVERITIES[severity],
+        categories=_categories(args),
+        span=_span(ask),
+    )
+
+
+def by_entity(ask: Ask, recording: Recording) -> Selection:
+    """The selection of get_events_by_entity."""
+    args = ask.args
+    column, kind = _ENTITIES[args["entityType"]]
+    refs = find_text(recording, kind, args["entityValue"])
+    if not refs:
+        ask.warnings.append(f"no event of this run has this {args['entityType']}; values are exact texts")
+    types = tuple(dict.fromkeys(TYPES[name].value for name in args.get("eventTypes", ())))
+    return Selection(types=types, column=column, refs=refs, categories=_categories(args))
+
+
+def _categories(args: Mapping[str, Any]) -> tuple[int, ...]:
+    name = args.get("category")
+    if name is None:
+        return ()
+    if name not in CATEGORIES:
+        message = f"category: {name[:40]!r} is none. Use one of {', '.join(CATEGORIES)}."
+        raise ToolError("INVALID_PARAMETER", message, {"path": ["category"]})
+    return tuple(category.value for category in CATEGORIES[name].members)
+
+
+def _span(ask: Ask) -> Span:
+    found = span(ask.args)
+    ask.warnings += found.warnings
+    return found
+
+
+def find_text(recording: Recording, kind: int, value: str) -> tuple[int, ...]:
+    """The numbers of a text: exact; else a symbol in whatever case, or an order by its short id or GUID."""
+    text = value.encode("utf-8", "replace").decode()
+    exact = "SELECT id FROM text WHERE kind = ? AND value = ?"
+    for candidate in dict.fromkeys((text, text.lower())):
+        found = [id for (id,) in recording.connection.execute(exact, (kind, candidate))]
+        if found and (candidate == text or kind in _PREFIXES):
+            return tuple(found)
+    if kind in _PREFIXES:
+        return _by_number(recording, kind, text)
+    if kind == SYMBOL_TEXT:
+        folded = "SELECT id FROM text WHERE kind = ? AND lower(value) = lower(?)"
+        return tuple(id for (id,) in recording.connection.execute(folded, (kind, text)))
+    return ()
+
+
+def _by_number(recording: Recording, kind: int, text: str) -> tuple[int, ...]:
+    number = _number(recording, kind, text)
+    if number is None or number >= 1 << 62:
+        return ()
+    known = "SELECT id FROM text WHERE kind = ? AND id = ?"
+    return tuple(id for (id,) in recording.connection.execute(known, (kind, number)))
+
+
+def _number(recording: Recording, kind: int, text: str) -> int | None:
+    if text[:1] == _PREFIXES[kind] and text[1:].isascii() and text[1:].isdecimal():
+        return int(text[1:20])
+    if kind == ORDER_TEXT and len(text) == 36 and text.lower().startswith(order_guid(recording.run, 0)[:24]):
+        return int(text[24:], 16)
+    return None
+
+
+def order_guid(run: str, number: int) -> str:
+    """The GUID of an order whose own id is none: derived from its run and its number, both ways."""
+    import hashlib
+
+    digest = bytearray(hashlib.sha256(f"{run}/order".encode()).digest()[:10])
+    digest[6] = digest[6] & 0x0F | 0x80
+    digest[8] = digest[8] & 0x3F | 0x80
+    digits = digest.hex() + f"{number:012x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def shortener(recording: Recording) -> tables.Shorten:
+    """Long order and position ids as oN and pN, which get_events_by_entity takes as well."""
+    known: dict[tuple[int, str], str] = {}
+
+    def shorten(name: str, value: Any) -> Any:
+        kind = _KINDS.get(name)
+        if kind is None or not isinstance(value, str) or len(value) <= _SHORT:
+            return value
+        if (kind, value) not in known:
+            known[kind, value] = _short_id(recording, kind, value)
+        return known[kind, value]
+
+    return shorten
+
+
+def _short_id(recording: Recording, kind: int, value: str) -> str:
+    exact = "SELECT id FROM text WHERE kind = ? AND value = ?"
+    for (number,) in recording.connection.execute(exact, (kind, value)):
+        short = f"{_PREFIXES[kind]}{number}"
+        # Another order may really be called so; then the long id is the only clear one.
+        taken = any(recording.connection.execute(exact, (kind, short)))
+        return value if taken else short
+    return value
+
+
+# --- events as the contract shows them ------------------------------------------------------------
+
+
+def event_json(recording: Recording, row: Row, fields: Sequence[str] | None = None) -> bytes:
+    """One event as the contract's object; its properties are the bytes that were recorded."""
+    parent = b"null"
+    if row.parent is not None:
+        parent = b'"%s"' % recording.id_of(row.parent, row.parent_guid).encode()
+    head = (
+        f'{{"eventId":"{recording.id_of(row.seq, row.guid)}","runId":"{recording.run}",'
+        f'"timestamp":"{format(row.ts)}","eventType":"{TYPE_NAMES[row.type]}",'
+        f'"severity":"{SEVERITY_NAMES[row.severity]}","category":"{CATEGORY_NAMES[row.category]}","properties":'
+    )
+    body = row.body if fields is None else json.dumps(picked(json.loads(row.body), fields))
+    return b'%s%s,"parentEventId":%s,"validationErrors":%s}' % (
+        head.encode(),
+        body,
+        parent,
+        row.faults or b"null",
+    )
+
+
+def picked(properties: Any, fields: Sequence[str]) -> dict[str, Any]:
+    """Only the named properties, nested ones under their dotted names."""
+    kept: dict[str, Any] = {}
+    for name in fields:
+        found, target = properties, kept
+        *trail, last = name.removeprefix("$.").split(".")
+        for step in trail:
+            found = cast("Any", found).get(step) if isinstance(found, dict) else None
+        if not isinstance(found, dict) or last not in found:
+            continue
+        for step in trail:
+            target = target.setdefault(step, {})
+        target[last] = cast("dict[str, Any]", found)[last]
+    return kept
+
+
+def fields_of(args: Mapping[str, Any]) -> list[str] | None:
+    """The `fields` parameter, within bounds."""
+    names: list[str] | None = args.get("fields")
+    if names is None:
+        return None
+    if len(names) > _MOST_FIELDS or any(len(name) > _LONGEST_FIELD for name in names):
+        message = f"fields: at most {_MOST_FIELDS} names of {_LONGEST_FIELD} characters. Name fewer."
+        raise ToolError("INVALID_PARAMETER", message, {"path": ["fields"]})
+    return names
+
+
+# --- a page -----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Found:
+    """The rows of a page, and what lies around them."""
+
+    rows: list[Row]
+    total: int
+    window: Window
+    more: bool
+    index: int = 0
+
+
+def answer(recording: Recording, ask: Ask, selection: Selection) -> dict[str, Any]:
+    """The page that the question asks for, within its room."""
+    query = cursors.query_of(ask.tool, ask.args)
+    fields = fields_of(ask.args)
+    found = _find(recording, ask, selection, query)
+
+    def resume(kept: int) -> str | None:
+        return next_cursor(recording, found, kept, query)
+
+    if ask.is_table:
+        body, kept = _tables(recording, ask, found, fields)
+    else:
+        body, kept = _events(recording, ask, found, fields, resume)
+    body["metadata"] = _metadata(recording, ask, selection, found, kept, resume(kept))
+    return body
+
+
+def _find(recording: Recording, ask: Ask, selection: Selection, query: str) -> Found:
+    size: int = ask.args["pageSize"]
+    if "cursor" not in ask.args:
+        total, index = recording.count(selection), ask.args["pageIndex"]
+        offset = index * size
+        rows = recording.page_at(selection, size, offset) if offset < total else []
+        return Found(rows, total, recording.now, offset + len(rows) < total, index)
+    window, total = take_up(recording, ask, query, lambda: recording.count(selection))
+    rows = recording.page(selection, window, size + 1)
+    return Found(rows[:size], total, window, len(rows) > size)
+
+
+def take_up(recording: Recording, ask: Ask, query: str, count: Callable[[], int]) -> tuple[Window, int]:
+    """The view that a cursor continues, and the total as of its mark."""
+    if ask.args.get("pageIndex"):
+        message = "pageIndex: a cursor already says where to continue. Leave one of the two out."
+        raise ToolError("INVALID_PARAMETER", message, {"path": ["pageIndex"]})
+    cursor = cursors.read(ask.args["cursor"], query)
+    if max(cursor.floor, cursor.mark or 0) > recording.head:
+        message = "cursor: it is of a longer recording of this run. Start again without it."
+        raise ToolError("INVALID_PARAMETER", message, {"path": ["cursor"]})
+    if cursor.mark is None:
+        return Window(recording.head, cursor.floor), count()
+    return Window(cursor.mark, cursor.floor, cursor.last), cursor.total
+
+
+def next_cursor(recording: Recording, found: Found, kept: int, query: str) -> str | None:
+    """The cursor after the first `kept` rows; at the end of the view, the one for what came later."""
+    if kept and (kept < len(found.rows) or found.more):
+        window = found.window
+        return Cursor(window.floor, window.mark, found.rows[kept - 1].key, found.total).text(query)
+    grows = recording.is_running or found.window.mark < recording.head
+    return Cursor(found.window.mark).text(query) if grows else None
+
+
+def _tables(
+    recording: Recording, ask: Ask, found: Found, fields: Sequence[str] | None
+) -> tuple[dict[str, Any], int]:
+    built, kept = tables.fit(found.rows, fields, shortener(recording), ask.room)
+    if fields and found.rows and (missing := tables.absent(built, fields)):
+        ask.warnings.append(f"no event of this page has {', '.join(missing)[:200]}")
+    return {"events": [], "tables": built}, kept
+
+
+def _events(
+    recording: Recording,
+    ask: Ask,
+    found: Found,
+    fields: Sequence[str] | None,
+    resume: Callable[[int], str | None],
+) -> tuple[dict[str, Any], int]:
+    parts = [event_json(recording, row, fields) for row in found.rows]
+    kept = fitting(parts, ask.room) if "cursor" in ask.args else len(parts)
+    if "cursor" in ask.args and parts and len(parts[0]) > ask.max_bytes - 4 * FRAME:
+        raise too_large(len(parts[0]), ask.max_bytes, resume(1))
+    return {"events": [json.Raw(part) for part in parts[:kept]]}, kept
+
+
+def fitting(parts: Sequence[bytes], room: int) -> int:
+    """How many whole parts the room holds, at least one."""
+    spent = 0
+    for number, part in enumerate(parts):
+        spent += len(part) * 10 // _BYTES_OF_TEN + 1
+        if spent > room and number:
+            return number
+    return len(parts)
+
+
+def too_large(size: int, most: int, cursor: str | None) -> ToolError:
+    message = (
+        f"The next row alone has {size} bytes, more than {most}. Name the fields you need, or continue after "
+        "it with the cursor in details."
+    )
+    return ToolError("RESULT_TOO_LARGE", message, {"bytes": size, "maxBytes": most, "nextCursor": cursor})
+
+
+def _metadata(
+    recording: Recording, ask: Ask, selection: Selection, found: Found, kept: int, cursor: str | None
+) -> dict[str, Any]:
+    cut = kept < len(found.rows)
+    body = ask.metadata(
+        recording,
+        totalCount=found.total,
+        returnedCount=kept,
+        pageIndex=found.index,
+        pageSize=ask.args["pageSize"],
+        hasMore=cut or found.more,
+        truncated=cut,
+    )
+    if cursor is not None:
+        body["nextCursor"] = cursor
+    if not found.total and not selection.span.is_all and recording.times is not None:
+        body["runTimeRange"] = {"start": format(recording.times[0]), "end": format(recording.times[1])}
+    if ask.is_table and kept:
+        body["legend"] = tables.LEGEND
+    return body
+
+
+def is_guid(text: str) -> bool:
+    try:
+        return len(guid_bytes(text)) == 16 and "-" in text
+    except ValueError:
+        return False

@@ -1,0 +1,409 @@
+"""One run as of one moment: selections of its events, counted and paged in the order (time, seq)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from tracedesk.backtest import schema, shadow
+from tracedesk.backtest.cursors import Key
+from tracedesk.backtest.ids import event_id, guid_bytes, guid_text, seq_of
+from tracedesk.backtest.model import Category, EventType, Severity
+from tracedesk.backtest.times import ALWAYS, Span
+from tracedesk.errors import ToolError
+from tracedesk.journal import Reader
+from tracedesk.journal.file import MAX_SEQ, key
+from tracedesk.journal.sqlite import Connection
+from tracedesk.primitives.ids import StreamRef, is_uuid, parse_ref
+from tracedesk.primitives.time import EARLIEST
+
+TYPE_NAMES: Final[Mapping[int, str]] = {kind.value: kind.name for kind in EventType}
+SEVERITY_NAMES: Final[Mapping[int, str]] = {severity.value: severity.name for severity in Severity}
+CATEGORY_NAMES: Final[Mapping[int, str]] = {category.value: category.top.name for category in Category}
+"""Answers show the five; the three finer ones appear as the one they belong to."""
+
+_SEVERITY_COUNTS: Final[Mapping[int, str]] = {1: "errors", 2: "warnings", 3: "infos", 4: "debugs"}
+_INDEXES: Final[Mapping[str, str]] = {
+    "symbol": "fact_by_symbol",
+    "order_ref": "fact_by_order",
+    "position_ref": "fact_by_position",
+    "indicator": "fact_by_indicator",
+}
+_COLUMNS: Final = (
+    "f.event, f.ts, f.type, f.severity, f.category, f.parent, f.guid, e.body, "
+    "CASE WHEN f.parent IS NOT NULL THEN (SELECT p.guid FROM fact p "
+    f"WHERE p.event = f.event - f.event % {MAX_SEQ + 1} + f.parent) END, "
+    "CASE WHEN f.errors IS NOT NULL THEN (SELECT list FROM fault WHERE fault.event = f.event) END"
+)
+
+
+class Row(NamedTuple):
+    """One event with everything an answer tells of it."""
+
+    seq: int
+    ts: int
+    type: int
+    severity: int
+    category: int
+    parent: int | None
+    guid: bytes | None
+    body: bytes
+    parent_guid: bytes | None
+    faults: bytes | None
+
+    @property
+    def key(self) -> Key:
+        return Key(self.ts, self.seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which events a question is about."""
+
+    types: tuple[int, ...] = ()
+    """None means all."""
+    column: str | None = None
+    refs: tuple[int, ...] = ()
+    """With `column`: the texts of an entity; none of them means that no event is meant."""
+    severity: int | None = None
+    categories: tuple[int, ...] = ()
+    span: Span = ALWAYS
+    faults: int | None = None
+    """Bits of the validation errors' severities; any event with one of them."""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.column is not None and not self.refs
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The events with `floor` < seq <= `mark`, after `last` in the order of answers."""
+
+    mark: int
+    floor: int = 0
+    last: Key | None = None
+
+
+class _Sql(NamedTuple):
+    source: str
+    where: str
+    values: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """A stretch of a sorted type: its first key, and how many of its events are selected."""
+
+    ts: int
+    event: int
+    count: int
+
+
+@dataclass
+class Recording:
+    """A run inside one read transaction."""
+
+    run: str
+    connection: Connection
+    base: int
+    head: int
+    status: str
+    meta: Mapping[str, Any]
+    created_ns: int
+    ended_ns: int | None
+    is_indexed: bool
+    manifest: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    _counted: dict[Selection, list[_Chunk] | None] = field(default_factory=dict[Selection, Any])
+
+    @classmethod
+    def of(cls, reader: Reader, run: str) -> Recording | None:
+        """The run as the reader sees it now; None when it has neither tables nor a shadow of them."""
+        own = shadow.of(reader)
+        if own is None and not schema.is_indexed(reader.connection):
+            return None
+        stream = reader.stream(run)
+        head = reader.head(run).seq
+        seal = reader.seal(run)
+        return cls(
+            run=run,
+            connection=reader.connection,
+            base=key(stream.id, 0),
+            head=head if own is None else min(head, own.done),
+            status=seal.status if seal else "running",
+            meta=stream.meta,
+            created_ns=stream.created_ns,
+            ended_ns=seal.ended_ns if seal else None,
+            is_indexed=own is None,
+            manifest=seal.manifest if seal else {},
+        )
+
+    @property
+    def is_running(self) -> bool:
+        return self.status == "running"
+
+    @property
+    def now(self) -> Window:
+        """Everything up to the watermark of this moment."""
+        return Window(self.head)
+
+    # --- time
+
+    @cached_property
+    def times(self) -> tuple[int, int] | None:
+        """The first and the last simulated time, or None without events."""
+        row = next(self.connection.execute("SELECT min(min_ts), max(max_ts) FROM span"))
+        return None if row[0] is None else (row[0], row[1])
+
+    # --- names
+
+    def id_of(self, seq: int, guid: bytes | None) -> str:
+        return event_id(self.run, seq) if guid is None else guid_text(guid)
+
+    def ref(self, seq: int) -> str:
+        return str(StreamRef("backtest", self.run, seq))
+
+    def seq(self, text: str, name: str) -> int:
+        """The seq of the event that an id, a seq or a reference of this run names; EVENT_NOT_FOUND else."""
+        found = self._seq(text.strip())
+        if found is None:
+            shown = text if len(text) <= 80 else text[:80] + "…"
+            message = f"{name}: no event {shown!r} is in this run. Take ids or seqs from an answer about it."
+            raise ToolError("EVENT_NOT_FOUND", message, {"runId": self.run, name: shown})
+        return found
+
+    def _seq(self, text: str) -> int | None:
+        if text.isascii() and text.isdecimal() and len(text) <= 13:
+            seq = int(text)
+        elif text.startswith("tracedesk://"):
+            seq = self._seq_of_reference(text)
+        elif is_uuid(text):
+            return self._seq_of_guid(text)
+        else:
+            raise ToolError("INVALID_PARAMETER", _NO_EVENT_ID, {"path": ["eventId"]})
+        return seq if 0 < seq <= self.head else None
+
+    def _seq_of_reference(self, text: str) -> int:
+        try:
+            ref = parse_ref(text)
+        except ValueError:
+            return 0
+        is_own = isinstance(ref, StreamRef) and (ref.toolset, ref.stream) == ("backtest", self.run)
+        return ref.seq if is_own else 0  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+
+    def _seq_of_guid(self, text: str) -> int | None:
+        for (event,) in self.connection.execute("SELECT event FROM fact WHERE guid = ?", (guid_bytes(text),)):
+            return event - self.base
+        seq = seq_of(self.run, text)
+        if seq is None or seq > self.head:
+            return None
+        row = self.event(seq)
+        return seq if row is not None and row.guid is None else None
+
+    # --- rows
+
+    def event(self, seq: int) -> Row | None:
+        """One event by its seq."""
+        return next(iter(self.events((seq,))), None)
+
+    def events(self, seqs: Sequence[int]) -> list[Row]:
+        """Events by their seqs, in the given order."""
+        query = f"SELECT {_COLUMNS} FROM fact f JOIN event e ON e.id = f.event WHERE f.event = ?"
+        rows: list[Row] = []
+        for seq in seqs:
+            rows += self._rows(self.connection.execute(query, (self.base + seq,)))
+        return rows
+
+    def page(self, selection: Selection, window: Window, limit: int, offset: int = 0) -> list[Row]:
+        """The selected events of the window, `limit` of them after the first `offset`."""
+        if selection.is_empty or limit <= 0:
+            return []
+        sql = self._sql(selection, window)
+        query = (
+            f"SELECT {_COLUMNS} FROM (SELECT f.event AS at FROM {sql.source} WHERE {sql.where} "
+            "ORDER BY f.ts, f.event LIMIT ? OFFSET ?) CROSS JOIN fact f ON f.event = at "
+            "CROSS JOIN event e ON e.id = f.event ORDER BY f.ts, f.event"
+        )
+        return list(self._rows(self.connection.execute(query, (*sql.values, limit, offset))))
+
+    def page_at(self, selection: Selection, limit: int, offset: int) -> list[Row]:
+        """A page by its offset in the view of now; on a sorted type it is found through the chunks."""
+        chunks = self._chunks(selection)
+        if chunks is None:
+            return self.page(selection, self.now, limit, offset)
+        for chunk in chunks:
+            if offset < chunk.count:
+                before = Key(chunk.ts, chunk.event - self.base - 1)
+                return self.page(selection, Window(self.head, last=before), limit, offset)
+            offset -= chunk.count
+        return []
+
+    def scan(self, selection: Selection, window: Window | None = None) -> Iterator[Row]:
+        """Every selected event in order, one at a time; finish it before the call ends."""
+        if selection.is_empty:
+            return
+        sql = self._sql(selection, window or self.now)
+        query = (
+            f"SELECT {_COLUMNS} FROM {sql.source} JOIN event e ON e.id = f.event "
+            f"WHERE {sql.where} ORDER BY f.ts, f.event"
+        )
+        yield from self._rows(self.connection.execute(query, sql.values))
+
+    def bodies(self, selection: Selection) -> Iterator[tuple[int, bytes]]:
+        """Seq and properties of every selected event, in recording order where that is cheapest."""
+        if selection.is_empty:
+            return
+        sql = self._sql(selection, self.now)
+        query = f"SELECT f.event, e.body FROM {sql.source} JOIN event e ON e.id = f.event WHERE {sql.where}"
+        for event, body in self.connection.execute(query, sql.values):
+            yield event - self.base, body
+
+    # --- counts
+
+    def count(self, selection: Selection) -> int:
+        """How many events are selected now."""
+        if selection.is_empty:
+            return 0
+        known = self._known_count(selection)
+        if known is not None:
+            return known
+        chunks = self._chunks(selection)
+        if chunks is not None:
+            return sum(chunk.count for chunk in chunks)
+        sql = self._sql(selection, self.now)
+        return self._one(f"SELECT count(*) FROM {sql.source} WHERE {sql.where}", sql.values)
+
+    def _known_count(self, selection: Selection) -> int | None:
+        """From the tallies, when the question is about all of time."""
+        if not selection.span.is_all or selection.faults is not None:
+            return None
+        if selection.column is None:
+            return self._tallied(selection)
+        if selection.column not in ("symbol", "indicator") or selection.categories or selection.severity:
+            return None
+        query = f"SELECT coalesce(sum(n), 0) FROM used WHERE text IN {_places(selection.refs)}"
+        query += f" AND type IN {_places(selection.types)}" if selection.types else ""
+        return self._one(query, (*selection.refs, *selection.types))
+
+    def _tallied(self, selection: Selection) -> int:
+        query, values = "SELECT coalesce(sum(n), 0) FROM tally WHERE 1", list[Any]()
+        for column, wanted in (
+            ("type", selection.types),
+            ("severity", () if selection.severity is None else (selection.severity,)),
+            ("category", selection.categories),
+        ):
+            if wanted:
+                query += f" AND {column} IN {_places(wanted)}"
+                values += wanted
+        return self._one(query, values)
+
+    def _chunks(self, selection: Selection) -> list[_Chunk] | None:
+        """The stretches of a sorted type with what is selected of each; None when chunks cannot tell."""
+        if selection not in self._counted:
+            self._counted[selection] = self._count_chunks(selection)
+        return self._counted[selection]
+
+    def _count_chunks(self, selection: Selection) -> list[_Chunk] | None:
+        if (
+            len(selection.types) != 1
+            or selection.column
+            or selection.categories
+            or selection.faults is not None
+        ):
+            return None
+        kind = selection.types[0]
+        if not any(self.connection.execute("SELECT 1 FROM span WHERE type = ? AND is_sorted = 1", (kind,))):
+            return None
+        span, counted = selection.span, _SEVERITY_COUNTS.get(selection.severity or 0, "n")
+        query = (
+            f"SELECT min_ts, max_ts, event, last, {counted} FROM chunk "
+            "WHERE type = ? AND max_ts >= ? AND min_ts <= ? ORDER BY number"
+        )
+        chunks: list[_Chunk] = []
+        for first, last, event, end, n in self.connection.execute(query, (kind, span.start_ns, span.end_ns)):
+            if not (span.start_ns <= first and last <= span.end_ns):
+                n = self._count_between(selection, kind, (first, last), (event, end))
+            chunks.append(_Chunk(first, event, n))
+        return chunks
+
+    def _count_between(
+        self, selection: Selection, kind: int, times: tuple[int, int], events: tuple[int, int]
+    ) -> int:
+        """How many of a chunk at the edge of the span lie inside it."""
+        span = selection.span
+        query = (
+            "SELECT count(*) FROM fact f INDEXED BY fact_by_type "
+            "WHERE type = ? AND ts BETWEEN ? AND ? AND event BETWEEN ? AND ?"
+        )
+        bounds = (max(times[0], span.start_ns), min(times[1], span.end_ns))
+        if selection.severity is None:
+            return self._one(query, (kind, *bounds, *events))
+        return self._one(f"{query} AND severity = ?", (kind, *bounds, *events, selection.severity))
+
+    # --- SQL: fixed parts and bound values, never a caller's text
+
+    def _sql(self, selection: Selection, window: Window) -> _Sql:
+        """The source with the index that serves the selection, and its conditions."""
+        where: list[str] = []
+        values: list[Any] = []
+        source = self._source(selection, window, where, values)
+        if selection.column is None and selection.faults is None and not window.floor and selection.types:
+            where.append(f"f.type IN {_places(selection.types)}")
+            values += selection.types
+        elif selection.types:
+            where.append(f"+f.type IN {_places(selection.types)}")
+            values += selection.types
+        if selection.severity is not None:
+            where.append("f.severity = ?")
+            values.append(selection.severity)
+        if selection.categories:
+            where.append(f"f.category IN {_places(selection.categories)}")
+            values += selection.categories
+        if not selection.span.is_all:
+            # From the last key's time on: so the index is entered there and not at the span's start.
+            first = EARLIEST if window.last is None else window.last.ts
+            where.append("f.ts BETWEEN ? AND ?")
+            values += (max(selection.span.start_ns, first), selection.span.end_ns)
+        if window.last is not None:
+            where.append("(f.ts, f.event) > (?, ?)")
+            values += (window.last.ts, self.base + window.last.seq)
+        if window.mark < self.head:
+            where.append("f.event <= ?")
+            values.append(self.base + window.mark)
+        return _Sql(source, " AND ".join(where) or "1", tuple(values))
+
+    def _source(self, selection: Selection, window: Window, where: list[str], values: list[Any]) -> str:
+        if window.floor:
+            where.append("f.event > ?")
+            values.append(self.base + window.floor)
+        if selection.column is not None:
+            plus = "+" if window.floor else ""
+            where.append(f"{plus}f.{selection.column} IN {_places(selection.refs)}")
+            values += selection.refs
+            return "fact f" if window.floor else f"fact f INDEXED BY {_INDEXES[selection.column]}"
+        if selection.faults is not None:
+            where.append("f.errors IS NOT NULL AND f.errors & ?")
+            values.append(selection.faults)
+            return "fact f" if window.floor else "fact f INDEXED BY fact_with_errors"
+        if window.floor or not selection.types:
+            return "fact f"
+        return "fact f INDEXED BY fact_by_type"
+
+    def _rows(self, found: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
+        base = self.base
+        for event, ts, kind, severity, category, parent, guid, body, parent_guid, faults in found:
+            yield Row(event - base, ts, kind, severity, category, parent, guid, body, parent_guid, faults)
+
+    def _one(self, query: str, values: Sequence[Any]) -> int:
+        return next(self.connection.execute(query, values))[0]
+
+
+_NO_EVENT_ID: Final = (
+    "eventId: this is no event id. Give a GUID, a seq such as 41, or a tracedesk://backtest reference."
+)
+
+
+def _places(values: Sequence[Any]) -> str:
+    return f"({','.join('?' * len(values))})"

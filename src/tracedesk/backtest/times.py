@@ -1,0 +1,58 @@
+"""Times as callers write them: spans with both ends included, and what had to be assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tracedesk.errors import ToolError
+from tracedesk.primitives.time import EARLIEST, LATEST, Edge, Instant, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From `start_ns` to `end_ns`, both included; without bounds it is all of time."""
+
+    start_ns: int = EARLIEST
+    end_ns: int = LATEST
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_all(self) -> bool:
+        return self.start_ns == EARLIEST and self.end_ns == LATEST
+
+    def holds(self, ns: int) -> bool:
+        return self.start_ns <= ns <= self.end_ns
+
+
+ALWAYS = Span()
+
+
+def instant(args: Mapping[str, Any], name: str, edge: Edge) -> Instant:
+    """The time that the parameter `name` spells; a date alone is the begin or the end of that day."""
+    try:
+        return parse(args[name], edge=edge)
+    except ValueError as problem:
+        raise ToolError("INVALID_PARAMETER", f"{name}: {problem}.", {"path": [name]}) from None
+
+
+def span(args: Mapping[str, Any], first: str = "startTime", last: str = "endTime") -> Span:
+    """The span between two optional parameters."""
+    start = instant(args, first, "start") if first in args else None
+    end = instant(args, last, "end") if last in args else None
+    if start is not None and end is not None and start.ns > end.ns:
+        message = f"{first} must be before or equal to {last}. Swap the two times, or leave one out."
+        raise ToolError("INVALID_TIME_RANGE", message, {first: args[first], last: args[last]})
+    return Span(
+        EARLIEST if start is None else start.ns,
+        LATEST if end is None else end.ns,
+        (*assumed(first, start), *assumed(last, end)),
+    )
+
+
+def assumed(name: str, given: Instant | None) -> tuple[str, ...]:
+    """The warning that a time without a zone deserves."""
+    if given is None or not given.zone_assumed:
+        return ()
+    return (f"{name} has no zone and was taken as UTC; end it with Z or an offset",)

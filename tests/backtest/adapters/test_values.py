@@ -1,0 +1,51 @@
+"""Engines' numbers and times, as a recording keeps them."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import numpy
+import pytest
+
+from tracedesk.backtest.adapters import values
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (1.5, 1.5),
+        (numpy.float64(0.1), 0.1),
+        (numpy.float32(0.5), 0.5),
+        (numpy.int64(7), 7),
+        (numpy.bool_(True), 1),
+        (True, 1),
+        (math.nan, None),
+        (numpy.inf, None),
+        (None, None),
+        ("3", None),
+    ],
+)
+def test_a_number_is_a_plain_one_or_none(given: Any, kept: Any) -> None:
+    found = values.number(given)
+    assert found == kept
+    assert type(found) in (int, float, type(None))
+
+
+def test_whole_quantities_lose_their_point_and_others_keep_their_digits() -> None:
+    assert [repr(values.quantity(value)) for value in (100.0, -3.0, 0.25)] == ["100", "-3", "0.25"]
+    assert values.size(-3.0) == 3
+
+
+def test_an_instant_is_exact_to_the_microsecond_and_naive_times_are_utc() -> None:
+    moment = datetime(2009, 3, 31, 21, 0, 0, 1)
+    assert values.instant(moment) == 1_238_533_200_000_001_000
+    assert values.instant(moment.replace(tzinfo=UTC)) == values.instant(moment)
+    east = moment.replace(tzinfo=timezone(timedelta(hours=1)))
+    assert values.instant(east) == values.instant(moment) - 3_600 * 10**9
+
+
+def test_parameters_are_single_finite_values() -> None:
+    given = {"n": numpy.int64(3), "k": 2.0, "of": numpy.zeros(3), "by": len, "name": "x", "nan": math.nan}
+    assert values.scalars(given) == {"n": 3, "k": 2.0, "name": "x"}

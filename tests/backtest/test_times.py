@@ -1,0 +1,108 @@
+"""Times as callers write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.backtest.desks import T0, agent, record
+from tests.support import run
+from tracedesk.backtest.times import ALWAYS, Span, instant, span
+from tracedesk.errors import ToolError
+from tracedesk.primitives.time import DAY, parse
+
+
+def test_a_span_without_bounds_is_all_of_time() -> None:
+    assert span({}) == ALWAYS
+    assert span({}).is_all
+
+
+def test_a_date_alone_is_the_begin_and_the_end_of_that_day() -> None:
+    day = parse("2025-01-02T00:00:00Z").ns
+    found = span({"startTime": "2025-01-02", "endTime": "2025-01-02"})
+    assert (found.start_ns, found.end_ns, found.warnings) == (day, day + DAY - 1, ())
+
+
+def test_an_offset_is_exact_and_a_time_without_a_zone_is_utc_with_a_warning() -> None:
+    exact = span({"startTime": "2025-01-02T09:30:00-05:00"})
+    naive = span({"startTime": "2025-01-02T14:30:00", "endTime": "2025-01-02 15:00:00.5"})
+    assert exact.start_ns == naive.start_ns == T0
+    assert exact.warnings == ()
+    assert [warning.split()[0] for warning in naive.warnings] == ["startTime", "endTime"]
+
+
+def test_both_ends_belong_to_the_span() -> None:
+    one = span({"startTime": "2025-01-02T14:30:00Z", "endTime": "2025-01-02T14:30:00Z"})
+    assert one.holds(T0)
+    assert not one.holds(T0 + 1)
+    assert not one.holds(T0 - 1)
+    assert Span(1, 2).is_all is False
+
+
+def test_a_start_after_the_end_is_a_time_range_error_with_both() -> None:
+    with pytest.raises(ToolError) as caught:
+        span({"startTime": "2025-12-31T23:59:59Z", "endTime": "2025-01-01T00:00:00Z"})
+    assert caught.value.code == "INVALID_TIME_RANGE"
+    assert caught.value.details == {
+        "startTime": "2025-12-31T23:59:59Z",
+        "endTime": "2025-01-01T00:00:00Z",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "2025-13-01",
+        "2025-01-02T25:00:00Z",
+        "1735828200",
+        "'; DROP TABLE event;--",
+        "9" * 10_000,
+    ],
+)
+def test_a_text_that_is_no_time_is_refused_with_the_field_and_the_form(text: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        instant({"timestamp": text}, "timestamp", "end")
+    assert caught.value.code == "INVALID_PARAMETER"
+    assert caught.value.message.startswith("timestamp: ")
+    assert len(caught.value.message) < 300
+
+
+def test_a_naive_time_warns_in_the_metadata_of_every_tool_that_takes_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            rec.risk(T0, "x", threshold=1)
+        naive = "2025-01-02T14:30:00"
+        about: dict[str, Any] = {"runId": rec.run_id, "eventType": "RiskEvent"}
+        async with agent(tmp_path) as desk:
+            for tool, arguments in (
+                ("get_events_by_type", {**about, "startTime": naive}),
+                ("aggregate_metrics", {**about, "propertyPath": "$.Threshold", "endTime": naive}),
+                ("get_state_snapshot", {"runId": rec.run_id, "timestamp": naive}),
+                ("state_delta", {"runId": rec.run_id, "startTime": naive, "endTime": "2025-01-03"}),
+            ):
+                found = await desk.call(tool, **arguments)
+                assert any("taken as UTC" in w for w in found["metadata"]["warnings"]), tool
+
+    run(main())
+
+
+def test_a_range_outside_the_run_is_empty_and_tells_the_runs_own_range(tmp_path: Path) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            rec.risk(T0, "x")
+            rec.risk(T0 + DAY, "x")
+        async with agent(tmp_path) as desk:
+            page = await desk.call(
+                "get_events_by_type", runId=rec.run_id, eventType="RiskEvent", startTime="2099-01-01"
+            )
+            assert page["events"] == []
+            assert page["metadata"]["runTimeRange"] == {
+                "start": "2025-01-02T14:30:00Z",
+                "end": "2025-01-03T14:30:00Z",
+            }
+
+    run(main())
