@@ -145,6 +145,7 @@ def test_the_backtest_benchmark_compares_answers_ingest_disk_and_readers_with_th
         assert all(sides[who]["cpu_ms"] > 0 for who in ("ours", "theirs"))
 
 
+@pytest.mark.judge
 def test_the_trading_benchmark_states_risk_and_simulation_and_names_a_rival_it_has_not() -> None:
     if not measure.supported():
         pytest.skip("needs Linux with schedstat")

@@ -13,7 +13,7 @@ from tracedesk.trading.advance import Happening, Resting, plan
 from tracedesk.trading.ledger import Ledger, LedgerError, New, Writer
 from tracedesk.trading.settings import Trading
 
-EMBEDDED: Final = "embedded"
+SAMPLE: Final = "embedded"
 """The provider whose bars a move is judged on."""
 
 Step = Callable[[ReplayClock], Move]
@@ -61,7 +61,7 @@ def _is_foreign(ledger: Ledger, account: str, symbol: str) -> bool:
         "WHERE o.account = ? AND fill.symbol = ? ORDER BY fill.entry DESC, fill.line DESC LIMIT 1"
     )
     for (body,) in ledger.connection.execute(query, (account, symbol)):
-        return json.loads(body).get("providers", {}).get(symbol, EMBEDDED) != EMBEDDED
+        return json.loads(body).get("providers", {}).get(symbol, SAMPLE) != SAMPLE
     return False
 
 

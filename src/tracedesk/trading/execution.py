@@ -14,7 +14,7 @@ from tracedesk.market.clock import LAST_NS
 from tracedesk.primitives import json
 from tracedesk.primitives.time import format
 from tracedesk.trading import params, simulation
-from tracedesk.trading.clockwork import EMBEDDED
+from tracedesk.trading.clockwork import SAMPLE
 from tracedesk.trading.draft import Market, gather, named, order_id
 from tracedesk.trading.ledger import CallRow, Ledger, New, Reading, Writer
 from tracedesk.trading.limits import Violation
@@ -158,8 +158,8 @@ def _check_prices(trades: Sequence[Trade], market: Market, opened_ns: int) -> No
             raise _stale(index, trade, quote, opened_ns)
         daily = market.daily.get(trade.symbol)
         providers = {quote.provider, *(() if daily is None else (daily.provider,))}
-        if trade.time_in_force != "ioc" and providers != {EMBEDDED}:
-            others = ", ".join(sorted(providers - {EMBEDDED}))
+        if trade.time_in_force != "ioc" and providers != {SAMPLE}:
+            others = ", ".join(sorted(providers - {SAMPLE}))
             problem = (
                 f"resting orders are judged on the embedded bars, and {trade.symbol} is priced by {others}"
             )
