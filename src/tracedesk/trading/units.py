@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
-from tracedesk.primitives.money import divide, from_units, to_units, trim
+from tracedesk.primitives.money import divide, from_units, scale_of, to_units, trim
 
 CASH_PLACES: Final = 2
 PRICE_PLACES: Final = 6
@@ -35,7 +35,7 @@ def micros(value: Decimal) -> int:
 def price(micros: int) -> Decimal:
     """Millionths as a price, with two places at least and no zeros beyond them."""
     short = trim(from_units(micros, PRICE_PLACES))
-    return short if -short.as_tuple().exponent >= CASH_PLACES else from_units(micros // 10**4, CASH_PLACES)  # type: ignore[operator]
+    return short if scale_of(short) >= CASH_PLACES else from_units(micros // 10**4, CASH_PLACES)
 
 
 def nanos(value: Decimal) -> int:
