@@ -37,10 +37,10 @@ judges: dev
 	$(BIN)/python -m tests.judges.install_engines
 
 test: dev
-	TRACEDESK_BUDGET=1 $(BIN)/python -m pytest -m "not judge"
+	TRACEDESK_BUDGET=1 $(BIN)/python -m pytest -n 2 -m "not judge"
 
 judge: judges
-	$(BIN)/python -m pytest -m judge -rA
+	$(BIN)/python -m pytest -n 2 -m judge -rA
 
 check: dev
 	$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""The test budget: each area's time is summed, shown, and held to `budget.toml` in a full run."""
+"""The test budget: each area's time on the cores that run it is shown, and held to `budget.toml` in a full run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _SPENT[_area(report.nodeid)] += report.duration  # pyright: ignore[reportArgumentType]
 
 
+def _seconds(config: pytest.Config) -> dict[str, float]:
+    """By area: what its tests took together, shared by the workers that ran them at once."""
+    workers = config.getoption("numprocesses", None) or 1
+    return {area: spent / workers for area, spent in sorted(_SPENT.items())}
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    over = [area for area, spent in _SPENT.items() if spent > _BUDGET[area]]
+    over = [area for area, spent in _seconds(session.config).items() if spent > _BUDGET[area]]
     if over and os.environ.get("TRACEDESK_BUDGET") and session.exitstatus == 0:
         session.exitstatus = 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for area, spent in sorted(_SPENT.items()):
+    for area, spent in _seconds(terminalreporter.config).items():
         mark = " OVER BUDGET" if spent > _BUDGET[area] else ""
         terminalreporter.write_line(f"{area}: {spent:.0f}s of {_BUDGET[area]}s{mark}")

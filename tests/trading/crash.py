@@ -423,7 +423,7 @@ class Inquest:
         step, done, filled = self._script[number], self._done[number], self._filled.get(number, [])
         if number == len(answers):
             if done > 1:
-                yield f"step {number} was in flight, and is done {done} times: doubled"
+                yield f"{step.tool} {number} was in flight, and is done {done} times: doubled"
             return
         code, body = answers[number].split(b" ", 1)
         wanted = 0 if code == b"INVALID_INPUT" else 1

@@ -39,3 +39,4 @@ def test_the_harness_catches_an_executor_in_two_transactions(
     tally = kill_desks(tmp_path, executor, 200)
     print(tally)
     assert finding in tally.problems[0]
+    assert tally.problems[0].split()[2] == "trade_execute"

@@ -347,7 +347,6 @@ def _assert_the_ledger_is_the_brokers_truth(tally: Tally, kills: int) -> None:
         assert tally.statuses[status] > 0, f"no order was {status}"
 
 
-@pytest.mark.judge
 def test_60_kills_while_sending_double_no_order_and_lose_none(tmp_path: Path) -> None:
     _assert_the_ledger_is_the_brokers_truth(kill_senders(tmp_path, "ours", 60), 60)
 

@@ -41,6 +41,9 @@ class Frame:
     def empty(self) -> bool:
         return not self.index
 
+    def __repr__(self) -> str:
+        return f"Frame({self.index}, {self.closes})"
+
     def __getitem__(self, name: str) -> Column:
         step = {"Open": 0.0, "High": 1.0, "Low": -1.0, "Close": 0.0, "Adj Close": -0.5}
         if name == "Volume":
