@@ -336,24 +336,38 @@ def _summed_by_numpy(
     """Over blocks of symbols, whose first row is the sum so far: adding up rows goes from first to last."""
     import numpy as np
 
-    symbols, weights = list(held), np.array([*held.values()])[:, np.newaxis]
+    symbols, weights = list(held), list(held.values())
     block = np.zeros((min(_BLOCK, len(symbols)) + 1, shared.n))
     rows = list(block[1:])
     with np.errstate(all="ignore"):
         for start in range(0, len(symbols), _BLOCK):
             names = symbols[start : start + _BLOCK]
             for row, symbol in zip(rows, names, strict=False):
-                prices = np.frombuffer(series[symbol].adjusted)[shared.rows[symbol]]
-                if not prices[0] > 0.0:
+                before, now = _neighbours(series[symbol].adjusted, shared.rows[symbol])
+                if not before[0] > 0.0:
                     raise _Unusable
-                np.divide(prices[1:], prices[:-1], row)
+                np.divide(now, before, row)
             returns = block[1 : len(names) + 1]
             # A first price above zero and ratios above zero: so are all prices. NaN never is.
             if not returns.min() > 0.0:
                 raise _Unusable
             returns -= 1.0
-            returns *= weights[start : start + _BLOCK]
+            for row, weight in zip(rows, weights[start : start + _BLOCK], strict=False):
+                np.multiply(row, weight, row)
             block[0] = np.add.reduce(block[: len(names) + 1], axis=0)
     if not np.isfinite(block[0]).all():
         raise _Unusable
     return block[0]
+
+
+def _neighbours(values: array[float], rows: Rows) -> tuple[NDArray[float64], NDArray[float64]]:
+    """The prices before each return and after it, as views where the days are in one piece."""
+    import numpy as np
+
+    if isinstance(rows, slice):
+        count, start = rows.stop - rows.start - 1, rows.start * values.itemsize
+        return np.frombuffer(values, float, count, start), np.frombuffer(
+            values, float, count, start + values.itemsize
+        )
+    prices = np.frombuffer(values)[rows]
+    return prices[:-1], prices[1:]

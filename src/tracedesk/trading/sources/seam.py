@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final, Generic, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 from tracedesk.errors import ToolError
 
@@ -49,8 +50,20 @@ class Series:
     """Daily columns for arithmetic, oldest first: days as ordinals of `date`, prices as binary64."""
 
     days: array[int]
+    """One object for all series of the same days, so that none has to be compared with another."""
     adjusted: array[float]
     volumes: array[int]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "days", _shared(self.days))
+
+
+_CALENDARS: Final[WeakValueDictionary[int, array[int]]] = WeakValueDictionary()
+
+
+def _shared(days: array[int]) -> array[int]:
+    known = _CALENDARS.setdefault(hash(days.tobytes()), days)
+    return known if known == days else days
 
 
 @dataclass(frozen=True, slots=True)
