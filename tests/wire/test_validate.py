@@ -12,6 +12,7 @@ import pytest
 from tests.fixtures.echo import echo
 from tracedesk import contracts
 from tracedesk.errors import ToolError
+from tracedesk.primitives import json
 from tracedesk.wire.validate import Validator, compile_schema
 
 GOOD = echo.tools["echo"]
@@ -104,3 +105,10 @@ def test_defaults_are_not_shared_between_calls() -> None:
     validator = Validator(replace(GOOD, input=schema))
     validator.accept({})["tags"].append("mine")
     assert validator.accept({}) == {"tags": []}
+
+
+@pytest.mark.parametrize("written", ["10.0", "1e1", "10"])
+def test_a_whole_number_is_an_integer_however_it_is_written(written: str) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 10}}}
+    accepted = Validator(replace(GOOD, input=schema)).accept(json.loads(b'{"n": %s}' % written.encode()))
+    assert (accepted["n"], type(accepted["n"])) == (10, int)

@@ -16,6 +16,7 @@ from tracedesk.primitives.redaction import redact_text
 
 _SHOWN: Final = 10
 _LONGEST: Final = 200
+_MOST: Final = 2**63
 _DRAFT_07: Final = "http://json-schema.org/draft-07/schema#"
 
 
@@ -35,15 +36,23 @@ class Validator:
         properties: Mapping[str, Any] = tool.input.get("properties", {})
         self._defaults = {name: p["default"] for name, p in properties.items() if "default" in p}
         self._mutable = any(isinstance(value, (list, dict)) for value in self._defaults.values())
+        self._whole = [name for name, p in properties.items() if p.get("type") == "integer"]
 
     def accept(self, arguments: Any) -> dict[str, Any]:
         """`arguments` with the contract's defaults, or the family's error naming every violation."""
         if not self._schema.is_valid(arguments):
             raise self._refusal(arguments)
+        arguments = self._integers(arguments)
         if not self._defaults:
             return arguments
         defaults = copy.deepcopy(self._defaults) if self._mutable else self._defaults
         return {**defaults, **arguments}
+
+    def _integers(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """JSON Schema takes 10.0 for an integer, and so it becomes one."""
+        given = {name: arguments[name] for name in self._whole if name in arguments}
+        odd = {n: int(value) for n, value in given.items() if type(value) is not int and abs(value) < _MOST}
+        return {**arguments, **odd} if odd else arguments
 
     def _refusal(self, arguments: Any) -> ToolError:
         errors = islice(self._schema.iter_errors(arguments), _SHOWN)
