@@ -29,12 +29,6 @@ dev: .venv/.dev
 
 judges: dev
 	$(BIN)/python -m tests.judges.install
-	$(BIN)/python -m tests.judges.install_market
-	$(BIN)/python -m tests.judges.install_beancount
-	$(BIN)/python -m tests.judges.install_risk
-	$(BIN)/python -m tests.trading.sources.install_yahoo
-	$(BIN)/python -m tests.judges.install_parquet
-	$(BIN)/python -m tests.judges.install_engines
 
 test: dev
 	TRACEDESK_BUDGET=1 $(BIN)/python -m pytest -n 2 -m "not judge"

@@ -108,3 +108,11 @@ def story(home: Path, **options: Any) -> str:
         )
         run.emit("TradeExecution", T0 + 7 * MINUTE, {"OrderId": "ord-9", "SecuritySymbol": "AAPL"})
     return run.run_id
+
+
+@asynccontextmanager
+async def storied(home: Path) -> AsyncGenerator[tuple[Agent, str]]:
+    """An agent at a desk with the short run, and the run's id."""
+    id = story(home)
+    async with agent(home) as desk:
+        yield desk, id

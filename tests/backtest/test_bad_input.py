@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.backtest.desks import T0, Agent, agent, record, story
+from tests.backtest.desks import T0, Agent, agent, record, storied, story
 from tests.support import run
 from tracedesk.backtest.ids import event_id
 from tracedesk.home import Home
@@ -68,8 +68,7 @@ STRINGS = {
 @pytest.mark.parametrize("tool", list(STRINGS))
 def test_sql_in_a_string_is_refused_or_finds_nothing_and_changes_nothing(tmp_path: Path, tool: str) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             for field, code in STRINGS[tool].items():
                 for text in INJECTIONS:
                     arguments = {"runId": id, **NEEDED[tool], field: text}
@@ -86,8 +85,7 @@ def test_sql_in_a_string_is_refused_or_finds_nothing_and_changes_nothing(tmp_pat
 
 def test_sql_in_a_list_of_names_is_an_ordinary_name(tmp_path: Path) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             page = await desk.call(
                 "get_events_by_type", runId=id, eventType="RiskEvent", fields=list(INJECTIONS)
             )
@@ -119,8 +117,7 @@ def test_sql_in_a_list_of_names_is_an_ordinary_name(tmp_path: Path) -> None:
 )
 def test_a_path_that_is_none_is_an_invalid_json_path_naming_the_remedy(tmp_path: Path, path: str) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             bad = await desk.refused("aggregate_metrics", runId=id, eventType="RiskEvent", propertyPath=path)
             assert bad["code"] == "INVALID_JSON_PATH"
             assert "propertyPath" in bad["message"]
@@ -195,8 +192,7 @@ def test_an_event_of_another_run_is_not_found_in_this_one(tmp_path: Path) -> Non
 )
 def test_a_value_out_of_its_range_is_refused(tmp_path: Path, tool: str, change: dict[str, Any]) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             bad = await desk.refused(tool, **{"runId": id, **NEEDED[tool], **change})
             assert bad["code"] == "INVALID_PARAMETER"
 
@@ -206,8 +202,7 @@ def test_a_value_out_of_its_range_is_refused(tmp_path: Path, tool: str, change: 
 @pytest.mark.parametrize("tool", ["get_events_by_type", "aggregate_metrics", "state_delta"])
 def test_a_start_after_the_end_is_an_invalid_time_range(tmp_path: Path, tool: str) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             times = {"startTime": "2025-12-31T23:59:59Z", "endTime": "2025-01-01T00:00:00Z"}
             bad = await desk.refused(tool, **{"runId": id, **NEEDED[tool], **times})
             assert (bad["code"], bad["details"]) == ("INVALID_TIME_RANGE", times)
@@ -276,8 +271,7 @@ def test_a_pruned_run_is_not_found_and_says_how_much_it_had(tmp_path: Path) -> N
 def test_a_run_whose_file_was_replaced_is_read_anew(tmp_path: Path) -> None:
     async def main() -> None:
         home = Home.open(tmp_path)
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             assert (await desk.call("describe_run", runId=id))["run"]["events"] == 13
             copy = home.run_file(id).read_bytes()
             home.run_file(id).unlink()

@@ -125,10 +125,14 @@ print(json.dumps({"rows": rows, "times": times, "facts": facts}))
 def test_a_parquet_file_read_by_pyarrow_holds_the_events_with_every_digit(
     tmp_path: Path, home: Home, run: str
 ) -> None:
-    from tests.judges.install_parquet import require
+    from tests.judges.install import PARQUET
 
     out = tmp_path / "run.parquet"
-    environment = {**os.environ, "PYTHONPATH": str(require()), "TRACEDESK_HOME": str(home.path)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(PARQUET.require("packages")),
+        "TRACEDESK_HOME": str(home.path),
+    }
     command = [sys.executable, "-m", "tracedesk.cli", "backtest", "export", run]
     subprocess.run(
         [*command, "--format", "parquet", "--out", str(out)],

@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree as tree
 from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
@@ -274,12 +275,64 @@ def test_a_reduced_line_keeps_the_first_lowest_highest_and_last_of_every_column(
     assert len(kept) <= max(4 * (columns + 1), 2 * columns)
 
 
-@given(st.lists(st.floats(1, 1e6), min_size=1, max_size=50))
-def test_a_drawdown_is_the_fall_from_the_highest_value_before(values: list[float]) -> None:
-    fall = story.drawdown(series(values), relative=True)
-    for number, found in enumerate(fall.values):
+def exact_curve(values: Iterable[Decimal]) -> story.Curve:
+    made = story.Curve()
+    for number, value in enumerate(values):
+        made.add(START + number, value)
+    return made
+
+
+AMOUNTS: Final = st.lists(st.decimals(1, 10**6, places=8), min_size=1, max_size=50)
+
+
+@given(AMOUNTS)
+def test_a_drawdown_is_the_fall_from_the_highest_value_before(values: list[Decimal]) -> None:
+    shares, money = (story.drawdown(exact_curve(values), relative=relative) for relative in (True, False))
+    for number, value in enumerate(values):
         peak = max(values[: number + 1])
-        assert found == (values[number] - peak) / peak
+        assert money.values[number] == float(value - peak)
+        assert shares.values[number] == pytest.approx(
+            float(Fraction(value - peak) / Fraction(peak)), rel=1e-15
+        )
+
+
+@given(AMOUNTS)
+def test_the_deepest_fall_is_the_exact_one(values: list[Decimal]) -> None:
+    curve = exact_curve(values)
+    falls = [(value - peak, peak) for n, value in enumerate(values) if (peak := max(values[: n + 1]))]
+    assert story.deepest(curve, relative=False).amount == min(amount for amount, _ in falls)
+    amount, peak = story.deepest(curve, relative=True)
+    assert Fraction(amount) / Fraction(peak) == min(Fraction(a) / Fraction(p) for a, p in falls)
+
+
+def test_a_fall_that_no_binary_float_can_hold_is_told_to_the_last_digit(home: Home) -> None:
+    """In binary64 the fall would lose its cents."""
+    with Recorder(home, "fine") as recorder:
+        equity(recorder, [Decimal("100000000000000000.02"), Decimal("-0.01"), Decimal("0.00")])
+    text = page(home, recorder.run_id)
+    assert figures(text)["largest drawdown"] == "-100,000,000,000,000,000.03"
+    assert 'title="-100000000000000000.03"' in text
+
+
+@pytest.mark.parametrize(
+    ("values", "gain", "fall"),
+    [
+        (("80000", "80002"), "+0.00%", "0.00%"),
+        (("80000", "80004"), "+0.00%", "0.00%"),
+        (("80000", "80012"), "+0.02%", "0.00%"),
+        (("80000", "79996"), "-0.00%", "-0.00%"),
+        (("80000", "79988"), "-0.02%", "-0.02%"),
+        (("80000", "79988.0000000000000000001"), "-0.01%", "-0.01%"),
+        (("80000", "79987.9999999999999999999"), "-0.02%", "-0.02%"),
+    ],
+)
+def test_a_percentage_is_rounded_half_to_even_from_the_exact_one(
+    home: Home, values: tuple[str, str], gain: str, fall: str
+) -> None:
+    with Recorder(home, "halves") as recorder:
+        equity(recorder, map(Decimal, values))
+    found = figures(page(home, recorder.run_id))
+    assert (found["return"], found["largest drawdown"]) == (gain, fall)
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-9, 1e12), st.integers(1, 12))

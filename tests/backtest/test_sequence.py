@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backtest.desks import T0, agent, record, story
+from tests.backtest.desks import T0, agent, record, storied
 from tests.support import run
 from tracedesk.backtest import sequence
 from tracedesk.backtest.desk import Shelf
@@ -38,8 +38,7 @@ def ask(home: Path, id: str, **more: Any) -> Any:
 
 def test_orders_that_never_became_a_position_are_found(tmp_path: Path) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             found = await desk.call(
                 "query_event_sequence", runId=id, sequencePattern=PATTERN, findIncomplete=True
             )
@@ -116,8 +115,7 @@ def test_without_root_or_pattern_all_root_chains_are_paged(tmp_path: Path) -> No
 
 def test_chains_as_tables_tell_each_event_once(tmp_path: Path) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             found = await desk.call("query_event_sequence", runId=id, sequencePattern=PATTERN, format="table")
             assert found["sequences"] == []
             chains, *tables = found["tables"]
@@ -129,8 +127,7 @@ def test_chains_as_tables_tell_each_event_once(tmp_path: Path) -> None:
 
 def test_incomplete_without_a_pattern_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             bad = await desk.refused("query_event_sequence", runId=id, findIncomplete=True)
             assert bad["code"] == "INVALID_PARAMETER"
             assert "sequencePattern" in bad["message"]

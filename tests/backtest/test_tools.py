@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.backtest.desks import MINUTE, T0, agent, record, story
+from tests.backtest.desks import MINUTE, T0, agent, record, storied, story
 from tests.support import ROOT, run
 from tracedesk.backtest.ids import event_id
 from tracedesk.backtest.tools import backtest
@@ -29,8 +29,7 @@ def test_the_six_seed_tools_have_ten_seconds() -> None:
 
 def test_an_event_is_returned_as_the_contract_shows_it_with_its_own_digits(tmp_path: Path) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             text = await desk.text("get_events_by_type", runId=id, eventType="TradeExecution", pageSize=1)
             assert '"Price":175.50,"Commission":1.00' in text
             page = await desk.call("get_events_by_type", runId=id.upper(), eventType="TradeExecution")
@@ -50,8 +49,7 @@ def test_an_event_is_returned_as_the_contract_shows_it_with_its_own_digits(tmp_p
 
 def test_the_life_of_an_order_is_found_by_its_id(tmp_path: Path) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             page = await desk.call(
                 "get_events_by_entity", runId=id, entityType="OrderId", entityValue="ord-3"
             )
@@ -196,8 +194,7 @@ def test_an_imported_event_keeps_its_own_guid_and_is_found_by_it(tmp_path: Path)
 
 def test_an_event_is_explained_from_its_first_cause_to_its_effects(tmp_path: Path) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             found = await desk.call("explain_event", runId=id, eventId="9")
             assert [step["seq"] for step in found["chain"]] == [1, 8, 9]
             assert "rejected: insufficient margin" in found["summary"]
@@ -393,8 +390,7 @@ def test_the_shelf_closes_the_runs_that_were_not_asked_for_longest(tmp_path: Pat
 
 def test_minutes_are_told_in_utc(tmp_path: Path) -> None:
     async def main() -> None:
-        id = story(tmp_path)
-        async with agent(tmp_path) as desk:
+        async with storied(tmp_path) as (desk, id):
             page = await desk.call(
                 "get_events_by_type",
                 runId=id,

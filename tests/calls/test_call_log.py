@@ -235,30 +235,27 @@ def test_a_sessions_id_is_not_in_its_records(tmp_path: Path) -> None:
     assert named[0] not in raw
 
 
-def test_each_month_has_its_own_stream(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
+def _two_months(folder: Path, later: str) -> Path:
+    """The log of a call in November and one at a later time."""
+    desk = Desk(folder)
     desk.record()
     desk.log.stop()
-    desk.clock.set(parse("2026-12-01T12:00:00Z").ns)
+    desk.clock.set(parse(later).ns)
     again = CallLog(desk.log.path, desk.clock, desk.secrets, desk.payloads)
     record = again.open(_call(), _tool(), {})
     again.close(record, "ok", None, b"", 1)
     again.stop()
-    with Reader(desk.log.path) as reader:
+    return desk.log.path
+
+
+def test_each_month_has_its_own_stream(tmp_path: Path) -> None:
+    with Reader(_two_months(tmp_path, "2026-12-01T12:00:00Z")) as reader:
         assert [stream.name for stream in reader.streams()] == ["calls-2026-11", "calls-2026-12"]
         assert reader.seal("calls-2026-11") is None
 
 
 def test_a_past_month_is_sealed_a_day_after_its_end(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.record()
-    desk.log.stop()
-    desk.clock.set(parse("2026-12-02T00:00:01Z").ns)
-    again = CallLog(desk.log.path, desk.clock, desk.secrets, desk.payloads)
-    record = again.open(_call(), _tool(), {})
-    again.close(record, "ok", None, b"", 1)
-    again.stop()
-    with Reader(desk.log.path) as reader:
+    with Reader(_two_months(tmp_path, "2026-12-02T00:00:01Z")) as reader:
         assert reader.seal("calls-2026-11") is not None
         assert reader.seal("calls-2026-12") is None
 

@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import os
 import random
-import select
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import Final
 
+from tests.journal.forks import Server, fork_server, say, say_ready, serve
 from tracedesk.journal import Entry, Event, Journal, Reader, chain, verify
 from tracedesk.journal.file import key
 from tracedesk.journal.model import columns
 from tracedesk.journal.sqlite import Connection, connect
 from tracedesk.journal.stream import find, head_of
 
-ROOT: Final = Path(__file__).parents[2]
-BOUND: Final = 30.0
 STREAM: Final = "victim"
 MOST_ACKNOWLEDGED: Final = 20
 """A worker lives for up to this many acknowledged batches, and then for a random part of one more."""
@@ -96,26 +91,12 @@ WRITERS: Final[dict[str, Write]] = {w.__name__: w for w in (ours, acknowledges_f
 # --- the worker's side
 
 
-def serve() -> None:
-    """Fork a worker for each line of the input. SQLite is loaded here but never opened."""
-    for line in sys.stdin:
-        path, writer, number, early = line.rstrip("\n").split("\t")
-        child = os.fork()
-        if child == 0:
-            _work(Path(path), WRITERS[writer], int(number), early == "early")
-        os.waitpid(child, 0)
-        _say("dead")
-
-
-def _work(path: Path, write: Write, number: int, early: bool) -> None:
-    try:
-        if early:
-            _say(f"ready {os.getpid()}")
-        _write_for_ever(path, write, number, early)
-    except BaseException as problem:
-        _say(f"error {type(problem).__name__}: {problem}")
-    finally:
-        os._exit(1)
+def live(line: str) -> None:
+    """Write to the file that the line names, by its writer, until the kill; SQLite was loaded, never open."""
+    path, writer, number, early = line.split("\t")
+    if early == "early":
+        say_ready()
+    _write_for_ever(Path(path), WRITERS[writer], int(number), early == "early")
 
 
 def _write_for_ever(path: Path, write: Write, number: int, early: bool) -> None:
@@ -124,17 +105,13 @@ def _write_for_ever(path: Path, write: Write, number: int, early: bool) -> None:
         journal.connection.execute(_MIRROR)
     first = head_of(journal.connection, journal.open(STREAM, "run")).seq + 1
     if not early:
-        _say(f"ready {os.getpid()}")
+        say_ready()
     index = 0
     while True:
         entries = batch(number, index, first)
-        write(journal, entries, first, lambda: _say("ack"))
+        write(journal, entries, first, lambda: say(b"ack"))
         index += 1
         first += len(entries)
-
-
-def _say(line: str) -> None:
-    os.write(1, line.encode() + b"\n")
 
 
 # --- the killer's side
@@ -151,47 +128,16 @@ class Tally:
     problems: list[str] = field(default_factory=list[str])
 
 
-class Lines:
-    """The server's lines, each read with an upper bound."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._fd = stream.fileno()
-        self._ready: list[bytes] = []
-        self._rest = b""
-
-    def next(self, seconds: float = BOUND) -> str | None:
-        """The next line, or nothing when none came in time."""
-        until = time.monotonic() + seconds
-        while not self._ready:
-            left = until - time.monotonic()
-            if left < 0 or not select.select([self._fd], [], [], left)[0]:
-                return None
-            data = os.read(self._fd, 65536)
-            if not data:
-                raise AssertionError("the worker's server ended")
-            *self._ready, self._rest = (self._rest + data).split(b"\n")
-        line = self._ready.pop(0).decode()
-        if line.startswith("error"):
-            raise AssertionError(line)
-        return line
-
-    def expect(self, word: str) -> str:
-        line = self.next()
-        assert line is not None, f"no {word!r} in time"
-        assert line.startswith(word), line
-        return line
-
-
 class Harness:
     """Kills writers of one file, round after round, and knows what must be in it."""
 
-    def __init__(self, server: subprocess.Popen[bytes], path: Path, writer: str, seed: int) -> None:
+    def __init__(self, server: Server, path: Path, writer: str, seed: int) -> None:
         self.tally = Tally()
         self._path = path
         self._writer = writer
         self._dice = random.Random(seed)
-        self._orders = cast("IO[bytes]", server.stdin)
-        self._lines = Lines(cast("IO[bytes]", server.stdout))
+        self._server = server
+        self._lines = server.lines
         self._expected: list[Event] = []
         self._mirror: list[tuple[int, int]] = []
         self._pace = 0.001
@@ -199,10 +145,8 @@ class Harness:
     def round(self, number: int) -> None:
         """One worker's life and death, and the inquest."""
         early = self._dice.random() < 0.25
-        order = f"{self._path}\t{self._writer}\t{number}\t{'early' if early else 'open'}\n"
-        self._orders.write(order.encode())
-        self._orders.flush()
-        pid = int(self._lines.expect("ready").split()[1])
+        line = f"{self._path}\t{self._writer}\t{number}\t{'early' if early else 'open'}"
+        pid = self._server.begin(line)
         acknowledged = self._until_the_moment(early)
         os.kill(pid, signal.SIGKILL)
         while (line := self._lines.next()) != "dead":
@@ -266,21 +210,10 @@ class Harness:
         self.tally.problems.append(f"kill {number}: {problem}")
 
 
-@contextmanager
-def fork_server() -> Generator[subprocess.Popen[bytes]]:
-    """A process that forks workers; it has paid for the imports once."""
-    command = [sys.executable, "-m", "tests.journal.crash"]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-        try:
-            yield server
-        finally:
-            server.kill()
-
-
 def kill_writers(folder: Path, writer: str, kills: int, *, seed: int = 1, per_file: int = 200) -> Tally:
     """Kill so many writers, `per_file` of them on the same file; stop at the first problem."""
     total = Tally()
-    with fork_server() as server:
+    with fork_server("tests.journal.crash") as server:
         for start in range(0, kills, per_file):
             harness = Harness(server, folder / f"{writer}-{start}.db", writer, seed + start)
             for number in range(start, min(start + per_file, kills)):
@@ -302,4 +235,4 @@ def _add(total: Tally, more: Tally) -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(live)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import apsw
 
@@ -188,32 +188,81 @@ class Losses:
     problems: list[str] = field(default_factory=list[str])
 
 
+class Connected(Protocol):
+    """Something open, and its connection."""
+
+    @property
+    def connection(self) -> Connection: ...
+
+
+T = TypeVar("T", bound=Connected)
+
+
+@dataclass(frozen=True, slots=True)
+class Store(Generic[T]):
+    """A kind of file: its name, everything one holds, and how one is opened and checked."""
+
+    file: str
+    rows: Callable[[Connection], object]
+    open: Callable[..., AbstractContextManager[T]]
+    faults: Callable[[Path], Sequence[object]]
+
+    def state(self, connection: Connection) -> str:
+        """One word for everything in the file."""
+        return hashlib.sha256(repr(self.rows(connection)).encode()).hexdigest()
+
+
+JOURNAL: Final = Store("journal.db", rows, Journal, lambda path: verify(path).faults)
+
+
 class History:
     """Commits on a recorded disk, with the state that each left."""
 
-    def __init__(self, journal: Journal, disk: Disk) -> None:
-        self.states: list[str | None] = [None]
-        """By commits acknowledged; `None` is a file that is no journal yet."""
-        self._journal = journal
+    def __init__(self, store: Store[Any], connection: Connection, disk: Disk) -> None:
+        self.states: list[str] = [""]
+        """By commits acknowledged; the first is a file that holds nothing yet."""
+        self.store = store
+        self._connection = connection
         self._disk = disk
         self.acknowledge()
 
     def acknowledge(self) -> None:
-        self.states.append(state(self._journal.connection))
+        self.states.append(self.store.state(self._connection))
         self._disk.steps.append(Step("ack"))
 
 
-def state(connection: Connection) -> str:
-    """One word for everything in the journal."""
-    return hashlib.sha256(repr(rows(connection)).encode()).hexdigest()
+def lose_power(
+    store: Store[T],
+    folder: Path,
+    work: Callable[[T, Callable[[], None]], None],
+    *,
+    pages: int,
+    synchronous: str | None = None,
+    enough: int | None = None,
+) -> Losses:
+    """Lose the power at every moment of the work, which acknowledges each commit as it returns.
+
+    Checkpoints come every few `pages`, so that pages move from the log to the file many times on the way.
+    """
+    images = folder / "images"
+    images.mkdir()
+    with recording("recorded") as disk, store.open(folder / store.file, vfs="recorded") as opened:
+        history = History(store, opened.connection, disk)
+        opened.connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
+        if synchronous:
+            opened.connection.execute(f"PRAGMA synchronous = {synchronous}")
+        work(opened, history.acknowledge)
+    result = _examine(history, disk.steps, images, enough)
+    print(f"{len(disk.steps)} steps, {result.moments} moments, {result.images} images: {result.lost} lost")
+    return result
 
 
-def examine(history: History, steps: Sequence[Step], folder: Path, *, enough: int | None = None) -> Losses:
+def _examine(history: History, steps: Sequence[Step], folder: Path, enough: int | None) -> Losses:
     """Lose the power at every moment of a history (until `enough` was lost), and reopen what is left."""
     result = Losses(len(history.states) - 2)
     known: dict[bytes, int | str] = {}
     for acknowledged, image in moments(steps, random.Random(1)):
-        digest = hashlib.sha256(repr(sorted(image.items())).encode()).digest()
+        digest = _digest(image)
         if digest not in known:
             known[digest] = _reopened(history, image, folder)
         found = known[digest]
@@ -230,29 +279,38 @@ def examine(history: History, steps: Sequence[Step], folder: Path, *, enough: in
     return result
 
 
+def _digest(image: Image) -> bytes:
+    """One word for the files of an image."""
+    whole = hashlib.sha256()
+    for name, content in sorted(image.items()):
+        whole.update(b"%s %d\n" % (name.encode(), len(content)))
+        whole.update(content)
+    return whole.digest()
+
+
 def _reopened(history: History, image: Image, folder: Path) -> int | str:
     """How many commits an image holds, or what is wrong with it."""
     for leftover in folder.iterdir():
         leftover.unlink()
     for name, content in image.items():
         (folder / name).write_bytes(content)
-    path = folder / "journal.db"
+    store, path = history.store, folder / history.store.file
     is_new = not path.exists() or path.stat().st_size == 0
     try:
-        with Journal(path) as journal:
-            journal.connection.execute("PRAGMA synchronous = OFF")
-            found = state(journal.connection)
-        report = verify(path)
+        with store.open(path) as opened:
+            opened.connection.execute("PRAGMA synchronous = OFF")
+            found = store.state(opened.connection)
+        faults = store.faults(path)
     except Exception as problem:
         return f"{type(problem).__name__}: {problem}"
-    if report.faults:
-        return str(report.faults)
+    if faults:
+        return str(faults)
     if found in history.states:
         return history.states.index(found)
-    return 0 if is_new else "the journal holds what was never written"
+    return 0 if is_new else "the file holds what was never written"
 
 
-def workload(history: History, journal: Journal, commits: int) -> None:
+def workload(journal: Journal, acknowledge: Callable[[], None], commits: int) -> None:
     """Streams opened, appended to, sealed and pruned, each commit acknowledged as it returns."""
     dice = random.Random(7)
     names = ("a", "b", "c")
@@ -262,7 +320,7 @@ def workload(history: History, journal: Journal, commits: int) -> None:
     acts += [lambda: journal.append("c", _entries(dice)) for _ in range(2)]
     for act in acts:
         act()
-        history.acknowledge()
+        acknowledge()
 
 
 def _entries(dice: random.Random) -> list[Entry]:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.journal.powerloss import History, Losses, examine, recording, workload
+from tests.journal.powerloss import JOURNAL, Losses, lose_power, workload
 from tracedesk.journal import Journal
 
 COMMITS = 44
 
 
 def _lose_power(tmp_path: Path, synchronous: str | None = None, enough: int | None = None) -> Losses:
-    images = tmp_path / "images"
-    images.mkdir()
-    with recording("recorded") as disk, Journal(tmp_path / "journal.db", vfs="recorded") as journal:
-        history = History(journal, disk)
-        # Small checkpoints, so that pages move from the WAL to the file many times on the way.
-        journal.connection.execute("PRAGMA wal_autocheckpoint = 25")
-        if synchronous:
-            journal.connection.execute(f"PRAGMA synchronous = {synchronous}")
-        workload(history, journal, COMMITS)
-    result = examine(history, disk.steps, images, enough=enough)
-    print(f"{len(disk.steps)} steps, {result.moments} moments, {result.images} images: {result.lost} lost")
-    return result
+    def work(journal: Journal, acknowledge: Callable[[], None]) -> None:
+        workload(journal, acknowledge, COMMITS)
+
+    return lose_power(JOURNAL, tmp_path, work, pages=25, synchronous=synchronous, enough=enough)
 
 
 def test_no_power_loss_at_any_write_or_sync_loses_an_acknowledged_commit(tmp_path: Path) -> None:

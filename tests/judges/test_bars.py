@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from tests.judges.install_market import WHEEL, require
+from tests.judges.install import bars_wheel
 from tests.judges.support import ROOT
 from tracedesk.market import Dividend, Split
 from tracedesk.market.dataset import EMBEDDED, FOLDER
@@ -32,7 +32,7 @@ Rows = dict[str, list[dict[str, str]]]
 
 @pytest.fixture(scope="module")
 def source() -> Rows:
-    with zipfile.ZipFile(require(WHEEL)) as wheel:
+    with zipfile.ZipFile(bars_wheel()) as wheel:
         text = gzip.decompress(wheel.read("bokeh_sampledata/_data/stocks.csv.gz")).decode("utf-8")
     rows: Rows = defaultdict(list)
     for row in csv.DictReader(text.splitlines()):
@@ -41,7 +41,7 @@ def source() -> Rows:
 
 
 def test_the_script_makes_the_committed_files_byte_for_byte(tmp_path: Path) -> None:
-    command = [sys.executable, str(MAKER), str(require(WHEEL)), "--out", str(tmp_path)]
+    command = [sys.executable, str(MAKER), str(bars_wheel()), "--out", str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True, timeout=100)
     made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert made == {path.name: path.read_bytes() for path in FOLDER.iterdir() if path.name != WRITTEN}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.judges.install_beancount import require
+from tests.judges.install import BEANCOUNT
 from tests.trading.ledgers import OPEN_NS, SHARE, open_ledger, opening, placing, script, trading, write
 from tracedesk.primitives.time import DAY
 from tracedesk.trading import book
@@ -40,7 +40,13 @@ def _exported(tmp_path: Path, entries: list[New]) -> str:
 def _complaints(tmp_path: Path, text: str) -> str:
     path = tmp_path / "ledger.beancount"
     path.write_text(text, encoding="utf-8")
-    done = subprocess.run([require(), path], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [BEANCOUNT.require("venv", "bin", "bean-check"), path],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert bool(done.returncode) == bool(done.stderr)
     return done.stderr
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.judges.install_market import PYTHON, require
+from tests.judges.install import MARKET
 from tests.market.test_calendar import digest, sha256_on_record
 from tracedesk.market import calendar, eastern
 
@@ -42,7 +42,7 @@ print(json.dumps(found))
 
 def _ask(script: str) -> Any:
     # Without a system path, zoneinfo reads the pinned tzdata package.
-    command = [str(require(PYTHON)), "-W", "ignore", "-c", script, *SPAN]
+    command = [str(MARKET.python), "-W", "ignore", "-c", script, *SPAN]
     done = subprocess.run(
         command, env={"PYTHONTZPATH": ""}, check=True, capture_output=True, text=True, timeout=90
     )

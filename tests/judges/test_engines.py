@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.judges.install_engines import NAUTILUS, VECTORBT, Engine
+from tests.judges.install import NAUTILUS, VECTORBT, Judge
 from tests.judges.support import ROOT
 from tracedesk.market.dataset import EMBEDDED
 
@@ -31,10 +31,10 @@ MAKER: Final = ROOT / "scripts" / "make_sample_run.py"
 Event = dict[str, Any]
 
 
-def ran(engine: Engine, script: str, *arguments: str) -> dict[str, Any]:
+def ran(engine: Judge, script: str, *arguments: str) -> dict[str, Any]:
     """What an engine's script printed."""
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
-    command = [str(engine.require()), "-m", f"tests.backtest.adapters.{script}", *arguments]
+    command = [str(engine.python), "-m", f"tests.backtest.adapters.{script}", *arguments]
     environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr.decode()

@@ -22,9 +22,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.judges.install_market import WHEEL
-from tests.judges.install_market import require as require_market
-from tests.judges.install_risk import PYTHON, require
+from tests.judges.install import RISK, bars_wheel
 from tests.trading.test_risk import VECTORS, figures, series
 from tracedesk.market.dataset import EMBEDDED
 from tracedesk.trading import risk
@@ -95,7 +93,7 @@ def _case(draw: random.Random, n: int) -> Case:
 
 
 def _asked(cases: Sequence[Case]) -> list[Answer]:
-    command = [str(require(PYTHON)), "-c", _ORACLES]
+    command = [str(RISK.python), "-c", _ORACLES]
     question = json.dumps([asdict(case) for case in cases])
     done = subprocess.run(command, input=question, check=True, capture_output=True, text=True, timeout=240)
     return json.loads(done.stdout)
@@ -147,7 +145,7 @@ def test_a_loss_on_the_first_day_is_a_drawdown_for_all() -> None:
 @pytest.fixture(scope="module")
 def published() -> dict[str, Series]:
     """The adjusted closes as their publisher rounded them, which the vectors on record were made from."""
-    with zipfile.ZipFile(require_market(WHEEL)) as wheel:
+    with zipfile.ZipFile(bars_wheel()) as wheel:
         text = gzip.decompress(wheel.read("bokeh_sampledata/_data/stocks.csv.gz")).decode("utf-8")
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in csv.DictReader(text.splitlines()):

@@ -9,27 +9,22 @@ field of the event, the instant of the move), not in the ids that the executor u
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from select import PIPE_BUF
-from typing import IO, Any, Final, cast
+from typing import Any, Final, cast
 
 import uvloop
 
-from tests.journal.crash import ROOT, Lines
+from tests.journal.forks import Server, fork_server, say_ready
+from tests.trading import kills
+from tests.trading.kills import SYMBOLS, Killer, acknowledge, serve
 from tracedesk.config import Settings
 from tracedesk.desk import Desk, open_desk
 from tracedesk.market import calendar
@@ -37,7 +32,7 @@ from tracedesk.market.dataset import EMBEDDED
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.time import HOUR, format
-from tracedesk.trading import audit, clockwork, draft, execution
+from tracedesk.trading import clockwork, draft, execution
 from tracedesk.trading.ledger import Entry, Ledger, LedgerReader, New
 from tracedesk.trading.model import CASH
 from tracedesk.trading.trader import Trader
@@ -54,18 +49,7 @@ MOST_REPEATED: Final = 4
 
 _SHARE: Final = 10**9
 _STARTUP_SECONDS: Final = 0.03
-_SYMBOLS: Final = ("AAPL", "IBM", "MSFT")
 _REFUSALS: Final = ("INSUFFICIENT_POSITION", "MARKET_CLOSED")
-_IMPORTED_LATE: Final = (
-    "encodings.utf_16_be",
-    "numpy",
-    "tracedesk.desk_tools",
-    "tracedesk.trading.notes",
-    "tracedesk.trading.opening",
-    "tracedesk.trading.sources.embedded",
-    "tracedesk.trading.sources.files",
-    "tracedesk.trading.tools",
-)
 _EVERY: Final = 20
 """Kills between two audits of the whole file; each kill's own entries are always examined."""
 
@@ -128,7 +112,7 @@ class Script:
         return self._dice.choices(kinds, (10, 3, 2, 2, 3))[0](number)
 
     def _trade(self, number: int) -> Step:
-        legs = [self._leg(number, symbol) for symbol in self._dice.sample(_SYMBOLS, self._dice.randint(1, 3))]
+        legs = [self._leg(number, symbol) for symbol in self._dice.sample(SYMBOLS, self._dice.randint(1, 3))]
         return self._call(number, "trade_execute", trades=legs)
 
     def _leg(self, number: int, symbol: str) -> dict[str, Any]:
@@ -138,7 +122,7 @@ class Script:
 
     def _rest(self, number: int) -> Step:
         """A buy below the open, which later sessions reach or not."""
-        symbol = self._dice.choice(_SYMBOLS)
+        symbol = self._dice.choice(SYMBOLS)
         opening = EMBEDDED[symbol].open_on(self._session)
         assert opening is not None
         limit = round(opening * self._dice.randint(960, 999) / 1000, 2)
@@ -234,42 +218,23 @@ class Life:
     early: bool
     """Whether it is ready to be killed before it has opened anything."""
 
-    def line(self) -> bytes:
+    def line(self) -> str:
         values = (self.home, self.executor, self.seed, self.first, self.until, int(self.early))
-        return "\t".join(map(str, values)).encode() + b"\n"
+        return "\t".join(map(str, values))
 
     @staticmethod
     def of(line: str) -> Life:
-        home, executor, *numbers = line.rstrip("\n").split("\t")
+        home, executor, *numbers = line.split("\t")
         seed, first, until, early = map(int, numbers)
         return Life(home, executor, seed, first, until, bool(early))
 
 
-def serve() -> None:
-    """Fork a desk for each line of the input. What a desk imports late and reads is here already."""
-    for name in _IMPORTED_LATE:
-        import_module(name)
-    assert all(len(EMBEDDED[symbol]) for symbol in _SYMBOLS)
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            _live(Life.of(line))
-        os.waitpid(child, 0)
-        _say(b"dead")
-
-
-def _live(life: Life) -> None:
-    code = 1
-    try:
-        execution._commit = EXECUTORS[life.executor]  # pyright: ignore[reportPrivateUsage]
-        if life.early:
-            _say(b"ready %d" % os.getpid())
-        uvloop.run(_work(life))
-        code = 0
-    except BaseException as problem:
-        _say(f"error {type(problem).__name__}: {problem}".encode())
-    finally:
-        os._exit(code)
+def live(line: str) -> None:
+    life = Life.of(line)
+    execution._commit = EXECUTORS[life.executor]  # pyright: ignore[reportPrivateUsage]
+    if life.early:
+        say_ready()
+    uvloop.run(_work(life))
 
 
 async def _work(life: Life) -> None:
@@ -277,46 +242,36 @@ async def _work(life: Life) -> None:
     start = format(calendar.open_ns(FIRST) + HOUR)
     async with trading_desk(settings(Path(life.home), clock=start)) as (desk, trader):
         if not life.early:
-            _say(b"ready %d" % os.getpid())
+            say_ready()
         while number != life.until:
-            _say(b"ack %d %s" % (number, await _answer(desk, trader, script[number])))
+            acknowledge(number, *await _answer(desk, trader, script[number]))
             number += 1
 
 
-async def _answer(desk: Desk, trader: Trader, step: Step) -> bytes:
+async def _answer(desk: Desk, trader: Trader, step: Step) -> tuple[str | None, bytes]:
     if step.tool == "advance":
-        return await trader.commit(lambda ledger: _move(ledger, desk, trader, step.to_ns))
+        return None, await trader.commit(lambda ledger: _move(ledger, desk, trader, step.to_ns))
     reply = await desk.dispatch.call(step.tool, step.arguments, Origin("stdio:crash", Silence()))
-    return (reply.code or "ok").encode() + b" " + reply.body
+    return reply.code, reply.body
 
 
 def _move(ledger: Ledger, desk: Desk, trader: Trader, to_ns: int) -> bytes:
     """A move has no id: whoever repeats it looks at the clock first."""
     if (ledger.clock_ns() or 0) < to_ns:
         clockwork.advance(ledger, desk.payloads, trader.settings, lambda clock: clock.set(to_ns))
-    return b"ok %d" % to_ns
-
-
-def _say(line: bytes) -> None:
-    # A line that fits the pipe's buffer is written whole or not at all, whenever the kill comes.
-    assert len(line) < PIPE_BUF, line
-    os.write(1, line + b"\n")
+    return b"%d" % to_ns
 
 
 # --- the killer's side
 
 
 @dataclass(slots=True)
-class Tally:
-    """What so many kills showed."""
+class Tally(kills.Tally):
+    """What so many kills showed, and of which entries."""
 
-    kills: int = 0
-    acknowledged: int = 0
-    repeated: int = 0
     in_flight_kept: int = 0
     entries: int = 0
     kinds: Counter[str] = field(default_factory=Counter[str])
-    problems: list[str] = field(default_factory=list[str])
 
     def add(self, more: Tally) -> None:
         self.kills += more.kills
@@ -459,105 +414,43 @@ def _told(body: bytes) -> list[tuple[Any, ...]]:
     return [tuple(leg[name] for name in names) for leg in legs if leg["status"] == "filled"]
 
 
-class Harness:
-    """Kills desks of one home, round after round, and knows what every step was answered with."""
+class Harness(Killer):
+    """Kills desks of one home, round after round, and looks at the ledger after each."""
 
-    def __init__(self, server: subprocess.Popen[bytes], home: Path, executor: str, seed: int) -> None:
+    def __init__(self, server: Server, home: Path, executor: str, seed: int) -> None:
         self.tally = Tally()
-        self._home = home
+        super().__init__(server, home, self.tally, seed, pace=0.005)
         self._executor = executor
         self._seed = seed
-        self._dice = random.Random(seed)
-        self._orders = cast("IO[bytes]", server.stdin)
-        self._lines = Lines(cast("IO[bytes]", server.stdout))
-        self._answers: list[bytes] = []
         self._inquest = Inquest(home / "ledger.db", Script(seed), self.tally)
-        self._next = 0
-        self._pace = 0.005
 
     def round(self) -> None:
         """One desk's life and death, and the inquest."""
         early = self._dice.random() < 0.2
         self._next = max(0, len(self._answers) - self._dice.randint(0, MOST_REPEATED))
-        pid = self._begin(self._next, -1, early)
-        self._until_the_moment(early)
-        os.kill(pid, signal.SIGKILL)
-        self._drain()
-        self.tally.kills += 1
-        self._blame(self._inquest.examine(self._answers))
+        self._kill(self._life(-1, early), MOST_ACKNOWLEDGED, _STARTUP_SECONDS if early else None)
+        self._blame_all(self._inquest.examine(self._answers))
         if self.tally.kills % _EVERY == 0:
             self._audit()
 
     def repeat_everything(self) -> None:
         """A last desk is sent every step again, and ends in its own time."""
         self._next = 0
-        self._begin(0, len(self._answers), False)
-        self._drain()
-        self._blame(self._inquest.examine(self._answers))
+        self._let_live(self._life(len(self._answers), False))
+        self._blame_all(self._inquest.examine(self._answers))
         self._audit()
 
-    def _begin(self, first: int, until: int, early: bool) -> int:
-        self._orders.write(Life(str(self._home), self._executor, self._seed, first, until, early).line())
-        self._orders.flush()
-        return int(self._lines.expect("ready").split()[1])
-
-    def _until_the_moment(self, early: bool) -> None:
-        """Let the desk live for some steps and a random part of another."""
-        began = time.monotonic()
-        wanted = 0 if early else self._dice.randint(0, MOST_ACKNOWLEDGED)
-        for _ in range(wanted):
-            self._hear(self._lines.expect("ack"))
-        if wanted:
-            self._pace = (time.monotonic() - began) / wanted
-        until = time.monotonic() + self._dice.uniform(0, _STARTUP_SECONDS if early else 2 * self._pace)
-        while (left := until - time.monotonic()) > 0 and (line := self._lines.next(left)) is not None:
-            self._hear(line)
-
-    def _drain(self) -> None:
-        while (line := self._lines.next()) != "dead":
-            assert line is not None, "the server says nothing"
-            self._hear(line)
-
-    def _hear(self, line: str) -> None:
-        word, number, answer = line.encode().split(b" ", 2)
-        assert (word, int(number)) == (b"ack", self._next), line
-        if self._next == len(self._answers):
-            self._answers.append(answer)
-            self.tally.acknowledged += 1
-        else:
-            self.tally.repeated += 1
-            if self._answers[self._next] != answer:
-                self._blame([f"step {self._next} was {self._answers[self._next]}, and repeated is {answer}"])
-        self._next += 1
-
-    def _audit(self) -> None:
-        self._blame([str(fault) for fault in audit.verify(self._home / "ledger.db").faults])
-
-    def _blame(self, problems: list[str]) -> None:
-        self.tally.problems += [f"kill {self.tally.kills}: {problem}" for problem in problems]
+    def _life(self, until: int, early: bool) -> str:
+        return Life(str(self._home), self._executor, self._seed, self._next, until, early).line()
 
 
-@contextmanager
-def fork_server() -> Generator[subprocess.Popen[bytes]]:
-    """A process that forks desks; it has paid for the imports once."""
-    command = [sys.executable, "-m", "tests.trading.crash"]
-    surroundings = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        command, cwd=ROOT, env=surroundings, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as server:
-        try:
-            yield server
-        finally:
-            server.kill()
-
-
-def kill_desks(folder: Path, executor: str, kills: int, *, seed: int = 1, per_home: int = 200) -> Tally:
+def kill_desks(folder: Path, executor: str, count: int, *, seed: int = 1, per_home: int = 200) -> Tally:
     """Kill so many desks, `per_home` of them on the same home; stop at the first problem."""
     total = Tally()
-    with fork_server() as server:
-        for start in range(0, kills, per_home):
+    with fork_server("tests.trading.crash") as server:
+        for start in range(0, count, per_home):
             harness = Harness(server, folder / f"{executor}-{start}", executor, seed + start)
-            for _ in range(min(per_home, kills - start)):
+            for _ in range(min(per_home, count - start)):
                 harness.round()
                 if harness.tally.problems:
                     break
@@ -570,4 +463,4 @@ def kill_desks(folder: Path, executor: str, kills: int, *, seed: int = 1, per_ho
 
 
 if __name__ == "__main__":
-    serve()
+    serve(live)

@@ -1,4 +1,4 @@
-"""Ledgers for tests: entries in a line, a scripted history, and what a power loss leaves of one."""
+"""Ledgers for tests: entries in a line, a scripted history, and changes that no ledger makes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 import apsw
 
-from tests.journal.powerloss import Image, Losses, Step, moments
+from tests.journal.powerloss import Store
 from tests.journal.tamper import flipped
 from tests.journal.workers import wait_for_the_others
 from tracedesk.journal.sqlite import Connection, connect
@@ -163,6 +163,9 @@ def rows(connection: Connection) -> dict[str, list[Any]]:
     return {table: list(connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")) for table in TABLES}
 
 
+LEDGER: Final = Store("ledger.db", rows, open_ledger, lambda path: audit.verify(path).faults)
+
+
 # --- changes that no ledger makes --------------------------------------------------------------
 
 
@@ -206,81 +209,6 @@ def _flipped(value: Any, column: str, dice: random.Random) -> tuple[Any, int]:
     if value is None and column in ("code", "reason"):
         return b"x", 0
     return flipped(value, dice)
-
-
-# --- power loss --------------------------------------------------------------------------------
-
-
-class History:
-    """Commits on a recorded disk, with the state that each left."""
-
-    def __init__(self, ledger: Ledger, steps: list[Step]) -> None:
-        self.states: list[str] = [""]
-        """By commits acknowledged; the first is a file that is no ledger yet."""
-        self._ledger = ledger
-        self._steps = steps
-        self.acknowledge()
-
-    def acknowledge(self) -> None:
-        self.states.append(_state(self._ledger.connection))
-        self._steps.append(Step("ack"))
-
-
-def _state(connection: Connection) -> str:
-    return hashlib.sha256(repr(rows(connection)).encode()).hexdigest()
-
-
-def examine(history: History, steps: Sequence[Step], folder: Path, *, enough: int | None = None) -> Losses:
-    """Lose the power at every moment of a history (until `enough` was lost), and reopen what is left."""
-    result = Losses(len(history.states) - 2)
-    known: dict[bytes, int | str] = {}
-    for acknowledged, image in moments(steps, random.Random(1)):
-        digest = _digest(image)
-        if digest not in known:
-            known[digest] = _reopened(history, image, folder)
-        found = known[digest]
-        result.moments += 1
-        if isinstance(found, str):
-            result.problems.append(found)
-        elif found < acknowledged:
-            result.lost += 1
-        elif found > acknowledged + 1:
-            result.problems.append(f"{found} commits after {acknowledged} acknowledged ones")
-        if result.lost == enough:
-            break
-    result.images = len(known)
-    return result
-
-
-def _digest(image: Image) -> bytes:
-    """One word for the files of an image."""
-    whole = hashlib.sha256()
-    for name, content in sorted(image.items()):
-        whole.update(b"%s %d\n" % (name.encode(), len(content)))
-        whole.update(content)
-    return whole.digest()
-
-
-def _reopened(history: History, image: Image, folder: Path) -> int | str:
-    """How many commits an image holds, or what is wrong with it."""
-    for leftover in folder.iterdir():
-        leftover.unlink()
-    for name, content in image.items():
-        (folder / name).write_bytes(content)
-    path = folder / "ledger.db"
-    is_new = not path.exists() or path.stat().st_size == 0
-    try:
-        with open_ledger(path) as ledger:
-            ledger.connection.execute("PRAGMA synchronous = OFF")
-            found = _state(ledger.connection)
-        report = audit.verify(path)
-    except Exception as problem:
-        return f"{type(problem).__name__}: {problem}"
-    if report.faults:
-        return str(report.faults)
-    if found in history.states:
-        return history.states.index(found)
-    return 0 if is_new else "the ledger holds what was never written"
 
 
 # --- processes ---------------------------------------------------------------------------------

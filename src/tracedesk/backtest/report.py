@@ -16,7 +16,17 @@ from typing import Final
 from tracedesk.backtest import charts
 from tracedesk.backtest.charts import COLUMNS, Marks, Series
 from tracedesk.backtest.query import Recording
-from tracedesk.backtest.story import EXACT, Counts, Rejected, Story, counts_of, drawdown, events_of, tell
+from tracedesk.backtest.story import (
+    EXACT,
+    Counts,
+    Rejected,
+    Story,
+    counts_of,
+    deepest,
+    drawdown,
+    events_of,
+    tell,
+)
 from tracedesk.journal import Event
 from tracedesk.primitives import money
 from tracedesk.primitives.text import strip_invisible
@@ -119,21 +129,32 @@ def _value_figures(story: Story) -> list[str]:
         return []
     if story.basis != "equity":
         profit = _figure("profit and loss", _signed(last), _mood(last), exact=last)
-        return [profit, _figure("largest drawdown", _deepest(story))]
+        return [profit, _deepest(story)]
     change = EXACT.subtract(last, first)
     found = [
         _figure("final equity", _amount(last), note=f"from {_amount(first)}", exact=last),
         _figure("change", _signed(change), _mood(change), exact=change),
     ]
     if first > 0:
-        found.append(_figure("return", f"{float(change) / float(first):+.2%}", _mood(change)))
-    return [*found, _figure("largest drawdown", _deepest(story))]
+        found.append(_figure("return", f"{_percent(change, first):+f}%", _mood(change)))
+    return [*found, _deepest(story)]
 
 
 def _deepest(story: Story) -> str:
     relative = _is_relative(story)
-    worst = min(drawdown(story.curve.sorted(), relative=relative).values, default=0.0)
-    return f"{worst:.2%}" if relative else f"{worst:,.2f}"
+    amount, peak = deepest(story.curve, relative=relative)
+    if relative:
+        return _figure("largest drawdown", f"{_percent(amount, peak):f}%")
+    rounded = money.quantise(amount, _PLACES).copy_sign(amount)
+    return _figure("largest drawdown", f"{rounded:,f}", exact=amount)
+
+
+def _percent(part: Decimal, whole: Decimal) -> Decimal:
+    """Of a positive whole: exact, then rounded half-even to two places, with the sign of the part."""
+    top, bottom = part.as_integer_ratio()
+    over, under = whole.as_integer_ratio()
+    units = money.divide(top * under * 10 ** (2 + _PLACES), bottom * over)
+    return money.from_units(units, _PLACES).copy_sign(part)
 
 
 def _figure(name: str, value: str, mood: str = "", note: str = "", exact: Decimal | None = None) -> str:
@@ -162,23 +183,23 @@ def _mood(value: Decimal) -> str:
 
 def _is_relative(story: Story) -> bool:
     """A fall in percent needs a value that was always positive; otherwise it is told in money."""
-    return story.basis == "equity" and min(story.curve.values, default=0.0) > 0
+    return story.basis == "equity" and min(story.curve.values, default=0) > 0
 
 
 def _equity(story: Story) -> str:
-    curve = story.curve.sorted()
+    curve = story.curve.drawn()
     if not len(curve):
         return _section("Equity", "<p>The run recorded neither its equity nor its profit and loss.</p>")
     title = {"equity": "Equity", "profit and loss": "Profit and loss", "positions": "Profit of positions"}
     window = charts.frame(story.start, story.end, curve.values, 260)
     label = title[story.basis]
     body = charts.svg(window, label, charts.line(curve, window, "equity"))
-    return _section(label, _reduction(curve) + _wide(body)) + _fall(story, curve)
+    return _section(label, _reduction(curve) + _wide(body)) + _fall(story)
 
 
-def _fall(story: Story, curve: Series) -> str:
+def _fall(story: Story) -> str:
     relative = _is_relative(story)
-    fall = drawdown(curve, relative=relative)
+    fall = drawdown(story.curve, relative=relative)
     window = charts.frame(story.start, story.end, fall.values, 170, zero=True)
     ink = charts.area(fall, window, "fall-area") + charts.line(fall, window, "fall")
     words = "Below the highest value so far" + (", in percent of it." if relative else ".")
@@ -298,7 +319,7 @@ def _notes(heading: Heading, story: Story) -> str:
     return (
         f"Made from {story.events:,} events; the chain's head is <code>{escape(heading.head)}</code>. "
         "Sums of money are exact; point at one for all its digits. "
-        "Returns, drawdowns and the places of ink are binary64. "
+        "Percentages are exact before they are rounded, half to even; only the places of ink are binary64. "
         "Times are simulated, in UTC."
     )
 

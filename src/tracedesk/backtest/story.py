@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
-from typing import Any, Final, Literal, cast
+from operator import itemgetter
+from typing import Any, Final, Literal, NamedTuple, cast
 
 import orjson
 
@@ -22,8 +24,8 @@ _EQUITY: Final = ("equity", "totalequity", "accountvalue", "portfoliovalue", "va
 _PROFIT: Final = ("total", "totalpnl", "pnl")
 _PRICE: Final = ("close", "closeprice", "price", "last", "lastprice")
 _SIDES: Final[Mapping[str, Side]] = {"buy": "buy", "long": "buy", "sell": "sell", "short": "sell"}
-EXACT: Final = Context(prec=400)
-"""More digits than any sum here can need: a number has at most 96 on either side of the point."""
+EXACT: Final = Context(prec=800)
+"""More digits than a product of two sums here can need: a number has up to 96 on either side of the point."""
 _UNSAID: Final = "(no reason recorded)"
 
 
@@ -46,6 +48,36 @@ class Rejected:
 
 
 @dataclass(slots=True)
+class Curve:
+    """Exact values over time, in the order they were recorded."""
+
+    times: array[int] = field(default_factory=lambda: array("q"))
+    values: list[Decimal] = field(default_factory=list[Decimal])
+
+    def add(self, ns: int, value: Decimal) -> None:
+        self.times.append(ns)
+        self.values.append(value)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def points(self) -> list[tuple[int, Decimal]]:
+        """The values by time; those of one instant keep their order."""
+        return sorted(zip(self.times, self.values, strict=True), key=itemgetter(0))
+
+    def drawn(self) -> Series:
+        """The same as ink."""
+        return _ink((ns, float(value)) for ns, value in self.points())
+
+
+def _ink(points: Iterable[tuple[int, float]]) -> Series:
+    found = Series()
+    for ns, value in points:
+        found.add(ns, value)
+    return found
+
+
+@dataclass(slots=True)
 class Story:
     """One run from `start` to `end`, as far as its charts and figures need it."""
 
@@ -53,9 +85,9 @@ class Story:
     end: int
     events: int = 0
     counts: dict[str, int] = field(default_factory=dict[str, int])
-    equity: Series = field(default_factory=Series)
-    profit: Series = field(default_factory=Series)
-    held: Series = field(default_factory=Series)
+    equity: Curve = field(default_factory=Curve)
+    profit: Curve = field(default_factory=Curve)
+    held: Curve = field(default_factory=Curve)
     prices: dict[str, Series] = field(default_factory=dict[str, Series])
     trades: dict[str, Marks] = field(default_factory=dict[str, Marks])
     sides: dict[Side, int] = field(default_factory=dict[Side, int])
@@ -72,7 +104,7 @@ class Story:
         return "equity" if len(self.equity) else "profit and loss" if len(self.profit) else "positions"
 
     @property
-    def curve(self) -> Series:
+    def curve(self) -> Curve:
         """The best account of the run's value over time that was recorded."""
         return {"equity": self.equity, "profit and loss": self.profit, "positions": self.held}[self.basis]
 
@@ -129,15 +161,41 @@ def tell(events: Iterable[Event], start: int, end: int) -> Story:
     return story
 
 
-def drawdown(curve: Series, *, relative: bool) -> Series:
-    """How far below its highest value so far the curve is, at each of its points: zero or negative."""
-    found = Series()
-    peak = float("-inf")
-    for ns, value in zip(curve.times, curve.values, strict=True):
-        peak = max(peak, value)
-        fall = value - peak
-        found.add(ns, fall / peak if relative else fall)
-    return found
+class Fall(NamedTuple):
+    """How far a value is below the highest so far, and that highest."""
+
+    amount: Decimal
+    """Zero or negative."""
+    peak: Decimal
+
+    def is_deeper(self, other: Fall, *, relative: bool) -> bool:
+        """In money, or as a share of its peak; the peaks are positive then."""
+        if not relative:
+            return self.amount < other.amount
+        return EXACT.multiply(self.amount, other.peak) < EXACT.multiply(other.amount, self.peak)
+
+
+def falls(curve: Curve) -> Iterator[tuple[int, Fall]]:
+    """At each point of the curve, by time."""
+    peak: Decimal | None = None
+    for ns, value in curve.points():
+        peak = value if peak is None or value > peak else peak
+        yield ns, Fall(EXACT.subtract(value, peak), peak)
+
+
+def deepest(curve: Curve, *, relative: bool) -> Fall:
+    """The largest fall of all, the first of its size."""
+    worst = Fall(Decimal(0), Decimal(1))
+    for _, fall in falls(curve):
+        if fall.is_deeper(worst, relative=relative):
+            worst = fall
+    return worst
+
+
+def drawdown(curve: Curve, *, relative: bool) -> Series:
+    """The falls as ink: in money, or as shares of their peaks."""
+    found = falls(curve)
+    return _ink((ns, float(f.amount) / float(f.peak) if relative else float(f.amount)) for ns, f in found)
 
 
 # --- event by event ---------------------------------------------------------------------------
@@ -217,11 +275,11 @@ def _state(story: Story, event: Event) -> None:
         _keep(story, story.profit, event, profit)
 
 
-def _keep(story: Story, series: Series, event: Event, value: Decimal) -> None:
-    if not len(series):
+def _keep(story: Story, curve: Curve, event: Event, value: Decimal) -> None:
+    if not len(curve):
         story.first_value = value
     story.last_value = value
-    series.add(event.time_ns, float(value))
+    curve.add(event.time_ns, value)
 
 
 class _Holdings:

@@ -1,25 +1,16 @@
-"""Journal files: their schema, and connections that are durable and bounded in waiting."""
+"""Journal files: their schema and its guards, the ids of their rows, and how they are opened."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
-import time
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tracedesk.journal.format import Format
 from tracedesk.journal.model import JournalError
-from tracedesk.journal.sqlite import BusyError, Connection, Keeper, NotADBError, connect
+from tracedesk.journal.sqlite import Connection, Keeper
 
 APPLICATION_ID: Final = 0x54444A31
 """'TDJ1' in the file's header: tells a journal from any other SQLite file."""
-
-BUSY_SECONDS: Final = 5.0
-_RETRY_SECONDS: Final = 0.001
 
 SEQ_BITS: Final = 40
 MAX_SEQ: Final = (1 << SEQ_BITS) - 1
@@ -103,17 +94,9 @@ BEGIN SELECT RAISE(ABORT, 'only a sealed stream can be pruned'); END;
 
 _GUARDED: Final = ("stream", "event", "batch", "seal", "tombstone")
 SCHEMA: Final = _TABLES + _GUARDS
-DEFINITIONS: Final = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-
-
-@cache
-def definitions() -> Mapping[str, str]:
-    """The tables and triggers that a journal must have, as SQLite writes them down."""
-    blank = connect(Path(":memory:"))
-    blank.execute(SCHEMA)
-    found = dict(blank.execute(DEFINITIONS))
-    blank.close()
-    return found
+FORMAT: Final = Format("journal", APPLICATION_ID, SCHEMA, JournalError)
+definitions = FORMAT.definitions
+open_reader = FORMAT.open_reader
 
 
 def key(stream: int, seq: int) -> int:
@@ -126,116 +109,5 @@ def open_writer(path: Path, *, vfs: str | None = None) -> tuple[Connection, Keep
 
     Makes the file if it is not there.
     """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    create_private(path)
-    connection = connect(path, vfs=vfs)
-    with _closing_on_failure(connection):
-        configure(connection)
-        connection.transaction_mode = "IMMEDIATE"
-        _refuse_foreign(connection)
-        path.chmod(0o600)
-        patiently(connection, "PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        _ensure_schema(connection)
-        return connection, Keeper(connection, _GUARDED)
-
-
-def create_private(path: Path) -> None:
-    """An empty file for its owner only, before SQLite lends the file's mode to the WAL beside it.
-
-    It is closed before it gets its name: closing a file drops every lock this process has on it.
-    """
-    if path.exists():
-        return
-    handle, blank = tempfile.mkstemp(prefix=".", dir=path.parent)
-    os.close(handle)
-    try:
-        with contextlib.suppress(FileExistsError):
-            path.hardlink_to(blank)
-    finally:
-        Path(blank).unlink()
-
-
-def open_reader(path: Path) -> Connection:
-    """A connection that can only read; each statement sees one consistent state."""
-    if not path.exists():
-        raise JournalError(f"there is no journal at {path}")
-    connection = connect(path, read_only=True)
-    with _closing_on_failure(connection):
-        configure(connection)
-        if not _is_journal(connection):
-            raise NotADBError
-    return connection
-
-
-@contextmanager
-def _closing_on_failure(connection: Connection) -> Generator[None]:
-    try:
-        yield
-    except NotADBError:
-        name = connection.filename
-        connection.close()
-        raise JournalError(f"{name} is not a journal") from None
-    except BaseException:
-        connection.close()
-        raise
-
-
-def configure(connection: Connection) -> None:
-    """Bound what a connection waits for and what it keeps in memory."""
-    connection.set_busy_handler(_Patience())
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cache_size = -8192")
-
-
-class _Patience:
-    """Waits for other writers in short, even steps, so that none is starved, and gives up after a bound."""
-
-    def __init__(self) -> None:
-        self._until = 0.0
-
-    def __call__(self, attempt: int) -> bool:
-        now = time.monotonic()
-        if attempt == 0:
-            self._until = now + BUSY_SECONDS
-        if now > self._until:
-            return False
-        time.sleep(_RETRY_SECONDS)
-        return True
-
-
-def patiently(connection: Connection, statement: str) -> None:
-    """Switching a new file to WAL does not consult the busy handler; so it is asked here."""
-    wait = _Patience()
-    attempt = 0
-    while True:
-        try:
-            connection.execute(statement)
-            return
-        except BusyError:
-            if not wait(attempt):
-                raise
-            attempt += 1
-
-
-def _ensure_schema(connection: Connection) -> None:
-    if _is_journal(connection):
-        return
-    with connection:
-        if _is_journal(connection):
-            return
-        connection.execute(SCHEMA)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-
-
-def _refuse_foreign(connection: Connection) -> None:
-    """Before anything is written: another program's file stays as it is."""
-    connection.execute("BEGIN DEFERRED")
-    used = next(connection.execute("SELECT count(*) FROM sqlite_master"))[0]
-    if used and not _is_journal(connection):
-        raise JournalError(f"{connection.filename} is another program's database")
-    connection.execute("COMMIT")
-
-
-def _is_journal(connection: Connection) -> bool:
-    return connection.pragma("application_id") == APPLICATION_ID
+    connection = FORMAT.open_writer(path, vfs=vfs)
+    return connection, Keeper(connection, _GUARDED)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from tracedesk.journal import chain
-from tracedesk.journal.file import DEFINITIONS, SEQ_BITS, definitions, open_reader
+from tracedesk.journal.file import SEQ_BITS, definitions, open_reader
+from tracedesk.journal.format import DEFINITIONS
 from tracedesk.journal.model import Event, JournalError, Stream, columns
 from tracedesk.journal.sqlite import BusyError, Connection, InterruptError, SQLiteError
 from tracedesk.journal.stream import every, genesis_of, span

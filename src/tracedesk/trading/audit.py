@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tracedesk.journal.format import DEFINITIONS
 from tracedesk.journal.sqlite import BusyError, Connection, InterruptError, SQLiteError
 from tracedesk.journal.verify import has_log
 from tracedesk.trading import book
 from tracedesk.trading.ledger import cached, gather
 from tracedesk.trading.schema import (
     CHILDREN,
-    DEFINITIONS,
     GENESIS,
     OPEN_ORDERS,
     LedgerError,

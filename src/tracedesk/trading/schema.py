@@ -1,22 +1,14 @@
-"""The ledger's file: its tables and their guards, entries as rows under the chain, and how it is opened."""
+"""The ledger's file: its format, tables and their guards, and entries as rows under the chain."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
-from tracedesk.journal.file import (
-    configure,
-    create_private,
-    immutable,
-    patiently,
-)
-from tracedesk.journal.sqlite import Connection, NotADBError, connect
+from tracedesk.journal.file import immutable
+from tracedesk.journal.format import Format
 from tracedesk.primitives import json
 from tracedesk.trading.model import EdgeTo, Fill, Order, OrderState, Posting, Trade
 
@@ -174,17 +166,10 @@ _TAKEN: Final = {
 }
 
 SCHEMA: Final = _TABLES + "".join(immutable(table, taken) for table, taken in _TAKEN.items())
-DEFINITIONS: Final = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-
-
-@cache
-def definitions() -> Mapping[str, str]:
-    """The tables, indexes and triggers that a ledger must have, as SQLite writes them down."""
-    blank = connect(Path(":memory:"))
-    blank.execute(SCHEMA)
-    found = dict(blank.execute(DEFINITIONS))
-    blank.close()
-    return found
+FORMAT: Final = Format("ledger", APPLICATION_ID, SCHEMA, LedgerError)
+definitions = FORMAT.definitions
+open_reader = FORMAT.open_reader
+open_writer = FORMAT.open_writer
 
 
 # --- entries -----------------------------------------------------------------------------------
@@ -335,69 +320,3 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_sorted(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return value
-
-
-# --- opening -----------------------------------------------------------------------------------
-
-
-def open_writer(path: Path, *, vfs: str | None = None) -> Connection:
-    """A connection whose commits are on the disk when they return; makes the file if it is not there."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    create_private(path)
-    connection = connect(path, vfs=vfs)
-    with _closing_on_failure(connection):
-        configure(connection)
-        _refuse_foreign(connection)
-        path.chmod(0o600)
-        patiently(connection, "PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.transaction_mode = "IMMEDIATE"
-        _ensure_schema(connection)
-    return connection
-
-
-def open_reader(path: Path) -> Connection:
-    """A connection that can only read, also while others write."""
-    if not path.exists():
-        raise LedgerError(f"there is no ledger at {path}")
-    connection = connect(path, read_only=True)
-    with _closing_on_failure(connection):
-        configure(connection)
-        if not _is_ledger(connection):
-            raise NotADBError
-    return connection
-
-
-@contextmanager
-def _closing_on_failure(connection: Connection) -> Generator[None]:
-    try:
-        yield
-    except NotADBError:
-        name = connection.filename
-        connection.close()
-        raise LedgerError(f"{name} is not a ledger") from None
-    except BaseException:
-        connection.close()
-        raise
-
-
-def _ensure_schema(connection: Connection) -> None:
-    if _is_ledger(connection):
-        return
-    with connection:
-        if not _is_ledger(connection):
-            connection.execute(SCHEMA)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-
-
-def _refuse_foreign(connection: Connection) -> None:
-    """Before anything is written: another program's file stays as it is."""
-    connection.execute("BEGIN DEFERRED")
-    used = next(connection.execute("SELECT count(*) FROM sqlite_master"))[0]
-    if used and not _is_ledger(connection):
-        raise LedgerError(f"{connection.filename} is another program's database")
-    connection.execute("COMMIT")
-
-
-def _is_ledger(connection: Connection) -> bool:
-    return connection.pragma("application_id") == APPLICATION_ID

@@ -62,6 +62,16 @@ async def all_good(symbols: Sequence[str], now_ns: int) -> Fetch[Quote]:
     return priced(symbols, now_ns, "10.00")
 
 
+def held(release: asyncio.Event) -> Scripted:
+    """A provider whose answers are good, and wait for the release."""
+
+    async def slow(symbols: Sequence[str], now_ns: int) -> Fetch[Quote]:
+        await release.wait()
+        return await all_good(symbols, now_ns)
+
+    return Scripted("far", slow)
+
+
 def priced(symbols: Sequence[str], now_ns: int, price: str) -> Fetch[Quote]:
     body = json.dumps({"symbols": {symbol: {"price": Decimal(price)} for symbol in symbols}})
     return Fetch({symbol: Quote(symbol, Decimal(price), now_ns) for symbol in symbols}, {}, body)

@@ -21,6 +21,7 @@ from tests.trading.sources.parts import (
     at,
     gate,
     got,
+    held,
     priced,
     refused,
     settle,
@@ -376,12 +377,7 @@ def test_a_named_provider_must_be_there(tmp_path: Path) -> None:
 def test_those_who_ask_at_once_share_one_request(tmp_path: Path) -> None:
     async def scene() -> None:
         release = asyncio.Event()
-
-        async def slow(symbols: Sequence[str], now_ns: int) -> Fetch[Quote]:
-            await release.wait()
-            return await all_good(symbols, now_ns)
-
-        far = Scripted("far", slow)
+        far = held(release)
         desk = gate(tmp_path, ManualClock(), far)
         tasks = [asyncio.create_task(desk.quotes(["A", extra], NOW, extra)) for extra in ("B", "C", "D")]
         await settle(lambda: len(far.asked) == 3)
@@ -397,12 +393,7 @@ def test_those_who_ask_at_once_share_one_request(tmp_path: Path) -> None:
 def test_one_who_gives_up_does_not_take_the_answer_from_the_others(tmp_path: Path) -> None:
     async def scene() -> None:
         release = asyncio.Event()
-
-        async def slow(symbols: Sequence[str], now_ns: int) -> Fetch[Quote]:
-            await release.wait()
-            return await all_good(symbols, now_ns)
-
-        desk = gate(tmp_path, ManualClock(), Scripted("far", slow))
+        desk = gate(tmp_path, ManualClock(), held(release))
         first = asyncio.create_task(desk.quotes(["A"], NOW, "1"))
         second = asyncio.create_task(desk.quotes(["A"], NOW, "2"))
         await asyncio.sleep(0.01)

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.trading.sources.parts import DOWN, NOW, Scripted, all_good, at, gate, got, refused, settle
+from tests.trading.sources.parts import DOWN, NOW, Scripted, all_good, at, gate, got, held, refused, settle
 from tracedesk.market import calendar
 from tracedesk.primitives.time import DAY, SECOND, ManualClock
 from tracedesk.trading.sources.embedded import Embedded
 from tracedesk.trading.sources.gate import Gate, Got
-from tracedesk.trading.sources.seam import Fetch, Quote, Series, Story
+from tracedesk.trading.sources.seam import Fetch, Series, Story
 
 JUNE = at("2012-06-01T23:59:59Z")
 TTL = 15
@@ -132,12 +132,7 @@ def test_a_denial_about_a_past_day_does_not_hold_today(tmp_path: Path) -> None:
 def test_a_request_under_way_serves_later_questions_and_no_earlier_one(tmp_path: Path) -> None:
     async def scene() -> None:
         release = asyncio.Event()
-
-        async def slow(symbols: Sequence[str], now_ns: int) -> Fetch[Quote]:
-            await release.wait()
-            return await all_good(symbols, now_ns)
-
-        far = Scripted("far", slow)
+        far = held(release)
         desk = gate(tmp_path, ManualClock(NOW), far, system_clock=True)
         times = [NOW - 2 * SECOND, NOW - SECOND, NOW - 3 * SECOND]
         tasks: list[asyncio.Task[Any]] = []

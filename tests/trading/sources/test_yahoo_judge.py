@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.judges.install import YAHOO
 from tests.judges.support import ROOT
-from tests.trading.sources.install_yahoo import require
 from tests.trading.sources.parts import at
 from tracedesk.market import calendar
 
@@ -23,7 +23,7 @@ def _play(scene: str, folder: Path) -> dict[str, Any]:
     script = Path(__file__).parent / "yahoo_scene.py"
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
-        [require(), script, scene, folder], env=surroundings, capture_output=True, text=True, timeout=100
+        [YAHOO.python, script, scene, folder], env=surroundings, capture_output=True, text=True, timeout=100
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
