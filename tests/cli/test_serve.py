@@ -174,6 +174,14 @@ def test_on_stdio_an_error_goes_to_stderr_even_with_json(shell: Shell) -> None:
     assert json.loads(done.err)["error"]["code"] == "USAGE"
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_stdio_without_one_of_its_ends_is_refused_with_a_sentence(shell: Shell, closed: str) -> None:
+    command = f'"$0" "$@" serve --stdio --home "{shell.home}" {closed}'
+    done = subprocess.run(["sh", "-c", command, COMMAND], capture_output=True, text=True, timeout=GRACE)
+    assert done.returncode == 2
+    assert "one of them is closed" in done.stderr
+
+
 def test_the_defaults_told_in_the_help_are_the_settings_own(shell: Shell) -> None:
     text = " ".join(shell("serve", "--help").out.split())
     for name in ("host", "port", "max_bytes", "max_tokens"):

@@ -114,6 +114,8 @@ def _serve_stdio(settings: Settings) -> None:
     from tracedesk.config import BadSetting
     from tracedesk.toolsets import UnknownToolset
 
+    if not (sys.__stdin__ and sys.__stdout__):  # None when the descriptor was closed before the start
+        raise Misuse("--stdio serves a client over stdin and stdout, and one of them is closed.")
     try:
         server.stdio(_complete(settings))
     except (UnknownToolset, BadSetting) as fault:
