@@ -16,8 +16,13 @@ from tests.backtest.desks import T0, agent, record
 from tests.support import run
 from tracedesk.backtest import aggregate
 from tracedesk.backtest.desk import Shelf
+from tracedesk.backtest.intake import Intake
+from tracedesk.backtest.lines import Line
+from tracedesk.backtest.model import EventType
 from tracedesk.backtest.page import Ask
+from tracedesk.backtest.runs import Plan
 from tracedesk.home import Home
+from tracedesk.primitives import json
 from tracedesk.primitives.time import format
 
 WIDE: Final = Context(prec=400, Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -218,6 +223,38 @@ def test_rejections_are_counted_by_reason_largest_group_first(tmp_path: Path) ->
             assert found["groups"][0]["quantiles"] == {"0.5": Decimal("3.000000")}
 
     run(main())
+
+
+def grouped(home: Path, id: str, by: str) -> list[tuple[Any, int]]:
+    found = ask(home, id, eventType="RiskEvent", propertyPath="$.Threshold", groupBy=by)
+    assert found["metadata"]["groupCount"] == len(found["groups"])
+    return [(group["group"], group["events"]) for group in found["groups"]]
+
+
+@pytest.mark.parametrize("length", [125, 5_000])
+def test_values_that_begin_alike_are_groups_of_their_own(tmp_path: Path, length: int) -> None:
+    long = "x" * length
+    with record(tmp_path) as rec:
+        for text in (long + "a", long + "b", long + "b"):
+            rec.emit("RiskEvent", T0, {"RiskType": text})
+        rec.emit("RiskEvent", T0, {"RiskType": {"of": long}})
+        rec.emit("RiskEvent", T0, {"RiskType": {"of": long + "y"}})
+    cut = "x" * 119 + "…"
+    by_text = [(text, count) for text, count in grouped(tmp_path, rec.run_id, "RiskType") if text[0] == "x"]
+    assert by_text == [(cut, 2), (f"{cut} (2)", 1)]
+    assert len(grouped(tmp_path, rec.run_id, "RiskType")) == 4
+
+
+def test_a_value_that_nests_deeper_than_is_taken_today_is_a_group_that_says_so(tmp_path: Path) -> None:
+    """Files of earlier days may hold such."""
+    home, id = Home.open(tmp_path), "a1b2c3d4-e5f6-7890-abcd-ef1234567890"
+    intake = Intake.begin(home, id, Plan("deep"))
+    for depth in (3, 260, 900):
+        body = b'{"RiskType":' + b"[" * depth + b"]" * depth + b"}"
+        intake.add(Line(body, json.loads(body), EventType.RiskEvent, T0))
+    intake.finish({})
+    intake.close()
+    assert grouped(tmp_path, id, "RiskType") == [("(nests too deeply)", 2), ("[[[]]]", 1)]
 
 
 def test_very_many_groups_are_cut_to_the_budget(tmp_path: Path) -> None:

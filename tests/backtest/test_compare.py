@@ -8,23 +8,28 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from tests.backtest.desks import T0, agent, record, story
+import pytest
+
+from tests.backtest.desks import T0, Agent, agent, record, story
 from tests.support import run
+from tracedesk.backtest import sample
+from tracedesk.home import Home
 from tracedesk.primitives.time import DAY
 
 
 def traded(
     home: Path, gains: list[int], *, size: int = 10, rejected: tuple[str, ...] = (), **options: Any
 ) -> str:
-    """A run with one trade a day, whose realized profit changes by each of `gains`."""
+    """A run that opens and closes a position each day, whose realized profit changes by each of `gains`."""
     with record(home, **options) as rec:
         total = Decimal(0)
         for day, gain in enumerate(gains):
             now = T0 + day * DAY
             order = rec.order_placed(now, f"{rec.run_id[:8]}-{day}", "A", "Buy", size, price=100)
             trade = rec.trade(now, f"{rec.run_id[:8]}-{day}", "A", "Buy", size, 100, parent=order)
-            total += Decimal(gain) / 100
             rec.position(now, "A", size, 100, unrealized=Decimal("0.00"), realized=total, parent=trade)
+            total += Decimal(gain) / 100
+            rec.position(now, "A", 0, 0, unrealized=Decimal("0.00"), realized=total, parent=trade)
         for number, reason in enumerate(rejected):
             rec.order_rejected(T0 + len(gains) * DAY, f"r{number}", reason)
     return rec.run_id
@@ -125,5 +130,146 @@ def test_the_profit_curve_follows_state_changes_of_the_equity_where_a_run_tells_
         async with agent(tmp_path) as desk:
             found = (await desk.call("compare_runs", runId=rec.run_id, otherRunId=story(tmp_path)))["runs"][0]
             assert found["maxDrawdown"] == 600
+
+    run(main())
+
+
+# --- won and lost -------------------------------------------------------------------------------------
+
+
+async def figures(desk: Agent, id: str) -> dict[str, Any]:
+    return (await desk.call("compare_runs", runId=id, otherRunId=id))["runs"][0]
+
+
+def test_the_fees_of_opening_a_position_are_no_lost_trades(tmp_path: Path) -> None:
+    """Two round trips, each a gain of ten less a fee of one on either side."""
+
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            realized = Decimal(0)
+            for number in range(2):
+                now = T0 + number * DAY
+                realized -= 1
+                rec.position(now, "A", 5, 100, unrealized=0, realized=realized)
+                realized += 9
+                rec.position(now + 1, "A", 0, 0, unrealized=0, realized=realized)
+        async with agent(tmp_path) as desk:
+            found = await figures(desk, rec.run_id)
+            assert (found["closings"], found["winRate"]) == (2, 1)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("quantities", "closings"),
+    [((5, 3, 0), 2), ((5, 8), 0), ((5, -5), 1), ((-5, -2), 1), ((-5, -9), 0), ((5, 5), 0)],
+)
+def test_an_update_closes_when_it_shrinks_or_turns_the_position(
+    tmp_path: Path, quantities: tuple[int, ...], closings: int
+) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            for number, quantity in enumerate(quantities):
+                rec.position(T0 + number, "A", quantity, 1, realized=number)
+        async with agent(tmp_path) as desk:
+            assert (await figures(desk, rec.run_id))["closings"] == closings
+
+    run(main())
+
+
+def test_what_executions_say_that_they_realised_is_believed_over_the_positions(tmp_path: Path) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            for number, gain in enumerate((None, 7, None, -2, 0)):
+                more = {} if gain is None else {"RealizedPnL": gain}
+                rec.trade(T0 + number, "o", "A", "Buy", 1, 1, **more)
+                rec.position(T0 + number, "A", number % 2, 1, realized=number)
+        async with agent(tmp_path) as desk:
+            found = await figures(desk, rec.run_id)
+            assert (found["closings"], found["winRate"]) == (2, Decimal("0.5"))
+
+    run(main())
+
+
+def test_the_sample_has_26_closings_of_which_half_were_won(tmp_path: Path) -> None:
+    async def main() -> None:
+        id = sample.bring_in(Home.open(tmp_path)).id
+        async with agent(tmp_path) as desk:
+            found = await figures(desk, id)
+            assert (found["closings"], found["closings"] * found["winRate"]) == (26, 13)
+
+    run(main())
+
+
+# --- rejections -----------------------------------------------------------------------------------------
+
+
+def test_more_than_ten_reasons_are_subtracted_in_full_before_the_largest_changes_are_shown(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        common = tuple(f"reason {n:02}" for n in range(12) for _ in range(20 - n))
+        one = traded(tmp_path, [1], rejected=common)
+        other = traded(tmp_path, [1], rejected=common + ("reason 11",) * 21)
+        async with agent(tmp_path) as desk:
+            found = await desk.call("compare_runs", runId=one, otherRunId=other)
+            assert found["difference"]["rejectionsByReason"] == {"reason 11": 21}
+            assert len(found["runs"][0]["rejectionsByReason"]) == 10
+            assert found["runs"][1]["rejectionsByReason"][0] == {"reason": "reason 11", "count": 30}
+            assert found["metadata"]["truncated"] is True
+            assert found["metadata"]["omittedReasons"] == {"run": 2, "other": 2}
+
+    run(main())
+
+
+def test_reasons_that_begin_alike_are_counted_apart(tmp_path: Path) -> None:
+    async def main() -> None:
+        long = "x" * 125
+        one = traded(tmp_path, [1], rejected=(long + "a", long + "b", long + "b"))
+        other = traded(tmp_path, [1])
+        async with agent(tmp_path) as desk:
+            found = await desk.call("compare_runs", runId=one, otherRunId=other)
+            counts = [(row["reason"][:9], row["count"]) for row in found["runs"][0]["rejectionsByReason"]]
+            assert counts == [("x" * 9, 2), ("x" * 9, 1)]
+            assert sorted(found["difference"]["rejectionsByReason"].values()) == [-2, -1]
+
+    run(main())
+
+
+# --- what parts two runs --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["StopPrice", "LimitPrice", "OrderType"])
+def test_orders_that_differ_in_their_terms_alone_part_two_runs(tmp_path: Path, name: str) -> None:
+    async def main() -> None:
+        def placed(value: str) -> str:
+            with record(tmp_path) as rec:
+                rec.emit("OrderPlaced", T0, {"OrderId": "o", "Quantity": 1, name: value})
+            return rec.run_id
+
+        one, other = placed("90"), placed("95")
+        async with agent(tmp_path) as desk:
+            found = await desk.call("compare_runs", runId=one, otherRunId=other)
+            assert found["firstDivergence"]["eventType"] == "OrderPlaced"
+            assert found["firstDivergence"]["differs"] == [name]
+
+    run(main())
+
+
+@pytest.mark.parametrize("name", ["Reason", "CancelReason"])
+def test_orders_that_are_cancelled_for_another_reason_part_two_runs(tmp_path: Path, name: str) -> None:
+    async def main() -> None:
+        def cancelled(reason: str) -> str:
+            with record(tmp_path) as rec:
+                rec.emit("OrderCancelled", T0, {"OrderId": "o", name: reason})
+            return rec.run_id
+
+        one, other = cancelled("Expired"), cancelled("Replaced")
+        async with agent(tmp_path) as desk:
+            found = await desk.call("compare_runs", runId=one, otherRunId=other)
+            parting = found["firstDivergence"]
+            assert parting["differs"] == [name]
+            assert "Expired" in parting["run"]["text"]
+            assert "Replaced" in parting["other"]["text"]
 
     run(main())

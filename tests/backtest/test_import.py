@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
+import re
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from decimal import Decimal
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
 import pytest
@@ -21,6 +24,7 @@ from tests.support import ROOT
 from tracedesk.backtest import importing, intake, lines, runs, schema
 from tracedesk.backtest.importing import ImportRefused, import_file
 from tracedesk.backtest.model import EventType
+from tracedesk.backtest.recorder import Recorder
 from tracedesk.catalog import Catalog
 from tracedesk.home import Home
 from tracedesk.journal import Journal, Reader
@@ -224,6 +228,46 @@ def test_an_event_that_is_not_as_it_should_be_is_kept_and_says_so(
     assert any(one.startswith(problem) for one in all_faults(objects(home)[1], field))
 
 
+def nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+@pytest.mark.parametrize(
+    "member", ["timestamp", "severity", "eventId", "parentEventId", "runId", "eventType"]
+)
+@pytest.mark.parametrize("depth", [101, 300, 1_000, 20_000])
+def test_a_line_with_a_member_that_nests_too_deeply_is_kept_whole(
+    home: Home, file: Path, member: str, depth: int
+) -> None:
+    given = rb'"%s":(?:"[^"]*"|null)' % member.encode()
+    raw = re.sub(given, rb'"%s":%s' % (member.encode(), nested(depth)), event(2))
+    (found,) = import_file(home, write(file, [event(1), raw, event(3)]))
+    assert (found.events, found.invalid, found.malformed) == (3, 1, 1)
+    kept = objects(home)[1]
+    assert kept["properties"] == {"_raw": raw.decode().strip()}
+    assert "deep" in faults(kept)["Line"]
+
+
+@pytest.mark.parametrize("depth", [101, 300, 800])
+@pytest.mark.parametrize("shape", [b'{"a":%s}', b"%s"])
+def test_properties_that_nest_too_deeply_are_kept_as_their_text(
+    home: Home, file: Path, depth: int, shape: bytes
+) -> None:
+    text = shape % nested(depth)
+    (found,) = import_file(home, write(file, [event(1, "RiskEvent", text.decode())]))
+    assert (found.events, found.invalid, found.malformed) == (1, 1, 1)
+    (kept,) = objects(home)
+    assert (kept["eventType"], kept["properties"]) == ("RiskEvent", {"_raw": text.decode()})
+    assert "Error: Nests deeper than 100 levels" in all_faults(kept, "Properties")
+
+
+def test_properties_that_nest_as_deeply_as_they_may_are_kept_as_they_are(home: Home, file: Path) -> None:
+    text = b'{"a":%s}' % nested(99)
+    (found,) = import_file(home, write(file, [event(1, "StateChange", text.decode())]))
+    assert (found.invalid, found.malformed) == (0, 0)
+    assert b'"properties":' + text in exported(home)[0]
+
+
 def all_faults(event: dict[str, Any], field: str) -> list[str]:
     return [
         f"{one['Severity']}: {one['Error']}" for one in event["validationErrors"] if one["Field"] == field
@@ -323,6 +367,74 @@ def test_other_content_under_the_same_run_id_is_refused(home: Home, file: Path) 
     import_file(home, write(file, CHAIN))
     with pytest.raises(ImportRefused, match="--run-id"):
         import_file(home, write(file, CHAIN[:2]))
+    assert exported(home) == CHAIN
+
+
+def once(words: str, act: Callable[[], object]) -> importing.Progress:
+    """Progress that acts when it is first told these words."""
+    done: list[object] = []
+
+    def progress(read: float, total: float | None, told: str | None) -> None:
+        if told == words and not done:
+            done.append(act())
+
+    return progress
+
+
+def test_an_import_never_takes_the_place_of_a_run_that_was_begun_meanwhile(
+    home: Home, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "REPORT_EVERY", 1)
+    live: list[Recorder] = []
+
+    def begin() -> None:
+        live.append(Recorder(home, "live", run_id=RUN))
+        live[0].risk("2025-06-15T00:00:00Z", "drawdown")
+        live[0].flush()
+
+    with pytest.raises(ImportRefused, match="--run-id"):
+        import_file(home, write(file, CHAIN), progress=once("importing, line 2", begin))
+    live[0].risk("2025-06-15T00:00:01Z", "drawdown")
+    live[0].close()
+    assert [one["eventType"] for one in objects(home)] == ["RiskEvent"] * 2
+    assert [name for name in left_in(home) if name.startswith(".import-")] == []
+
+
+def test_of_two_imports_under_one_id_the_second_to_end_is_refused(
+    tmp_path: Path, home: Home, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "REPORT_EVERY", 1)
+    other = write(tmp_path / "other.jsonl", [event(9)])
+    with pytest.raises(ImportRefused, match="other content"):
+        import_file(
+            home, write(file, CHAIN), progress=once("importing, line 2", lambda: import_file(home, other))
+        )
+    assert len(exported(home)) == 1
+
+
+def test_when_one_of_several_runs_finds_its_name_taken_none_takes_its_place(
+    tmp_path: Path, home: Home, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "REPORT_EVERY", 1)
+    other = write(tmp_path / "other.jsonl", [event(9, run=OTHER)])
+    both = write(file, [event(1), event(2, run=OTHER), event(3)])
+    with pytest.raises(ImportRefused, match=OTHER):
+        import_file(home, both, progress=once("importing, line 2", lambda: import_file(home, other)))
+    assert left_in(home) == [f"{OTHER}.db"]
+    with Catalog(home) as catalog:
+        assert [run.id for run in catalog.list()] == [OTHER]
+
+
+def test_a_pipe_is_imported_like_a_file(home: Home, tmp_path: Path) -> None:
+    content = b"".join(CHAIN)
+    for number, sent in enumerate((content, gzip.compress(content))):
+        pipe = tmp_path / f"pipe{number}"
+        os.mkfifo(pipe)
+        writer = Thread(target=pipe.write_bytes, args=(sent,))
+        writer.start()
+        (found,) = import_file(home, pipe)
+        writer.join(GRACE)
+        assert (found.name, found.events, found.is_new) == ("pipe0", 5, number == 0)
     assert exported(home) == CHAIN
 
 

@@ -219,6 +219,37 @@ def test_a_price_that_no_picture_can_hold_is_left_out(home: Home) -> None:
     assert [len(points.split()) for points in drawings] == [2]
 
 
+@pytest.mark.parametrize(
+    "closes",
+    [
+        (1.7e308, -1.7e308, 5.0),
+        (5e-324, 0),
+        (Decimal("1.0000000000000001"), Decimal("1.0000000000000003")),
+        (1.7e308, 1.6e308),
+        (Decimal("1E-300"), Decimal("2E-300")),
+    ],
+)
+def test_extreme_prices_are_drawn_inside_the_picture(home: Home, closes: tuple[Any, ...]) -> None:
+    with Recorder(home, "extreme") as recorder:
+        bars(recorder, closes)
+        for number, close in enumerate(closes):
+            recorder.trade(START + number, f"o{number}", "AAPL", "Buy", 1, close)
+            recorder.order_rejected(START + number, f"r{number}", "no", symbol="AAPL", price=close)
+    text = page(home, recorder.run_id)
+    assert "nan" not in text.lower().replace("finance", "")
+    (points,) = re.findall(r'<polyline class="price" points="([^"]*)"', text)
+    assert len(points.split()) == len(closes)
+    heights = [float(point.split(",")[1]) for point in points.split()]
+    assert all(0 <= height <= 400 for height in heights)
+
+
+@pytest.mark.parametrize("values", [("1E+95", "-1E+95"), ("1E-95", "2E-95", "1E-95"), ("0", "1E-95")])
+def test_extreme_equity_has_a_curve_and_a_drawdown(home: Home, values: tuple[str, ...]) -> None:
+    with Recorder(home, "extreme") as recorder:
+        equity(recorder, map(Decimal, values))
+    Page(page(home, recorder.run_id))
+
+
 def test_thousands_of_bars_make_a_small_page_that_says_what_was_left_out(home: Home) -> None:
     with Recorder(home, "long") as recorder:
         bars(recorder, (100 + number % 50 for number in range(20_000)))
@@ -333,6 +364,16 @@ def test_a_percentage_is_rounded_half_to_even_from_the_exact_one(
         equity(recorder, map(Decimal, values))
     found = figures(page(home, recorder.run_id))
     assert (found["return"], found["largest drawdown"]) == (gain, fall)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=4), st.booleans())
+def test_any_values_have_a_window_with_an_axis_in_which_they_lie(values: list[float], zero: bool) -> None:
+    window = charts.frame(0, 10, values, 200, zero=zero)
+    for value in values:
+        assert charts.TOP - 0.1 <= window.y(value) <= 200 - charts.BOTTOM + 0.1
+    drawing = charts.svg(window, "any", "", percent=zero)
+    assert "nan" not in drawing
+    assert "inf" not in drawing
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-9, 1e12), st.integers(1, 12))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.support import run
 from tracedesk.backtest import snapshot
 from tracedesk.backtest.desk import Shelf
 from tracedesk.backtest.page import Ask
+from tracedesk.backtest.schema import CHECKPOINT
 from tracedesk.home import Home
 from tracedesk.primitives import json
 from tracedesk.primitives.time import format
@@ -172,6 +174,28 @@ def test_open_orders_and_positions_equal_a_replay_of_all_events_up_to_the_time(
         assert {p["securitySymbol"]: p["quantity"] for p in state["positions"]} == positions
 
 
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=st.integers(0, 1 << 32), steps_back=st.sampled_from([0.0, 0.0, 0.01, 0.2]))
+def test_open_orders_between_many_checkpoints_equal_a_replay(seed: int, steps_back: float) -> None:
+    dice = random.Random(seed)
+    kinds = ("place", "place", "fill", "fill", "cancel", "reject", "position")
+    now = 0
+    stream: list[tuple[int, int, str, int, int]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        with record(home) as rec:
+            for _ in range(10 * CHECKPOINT):
+                now += dice.choice((0, 0, 1, 2))
+                time = now - dice.randrange(20) if dice.random() < steps_back else now
+                kind, order, size = dice.choice(kinds), dice.randrange(30), dice.randrange(1, 5)
+                stream.append((time, _emit(rec, kind, order, size, T0 + time), kind, order, size))
+        for at in (0, *(dice.randrange(now + 1) for _ in range(4)), now):
+            state = ask(home, rec.run_id, T0 + at)["state"]
+            orders, positions = _replayed(sorted(event for event in stream if event[0] <= at))
+            assert {o["engineOrderId"]: o["quantity"] for o in state["activeOrders"]} == orders
+            assert {p["securitySymbol"]: p["quantity"] for p in state["positions"]} == positions
+
+
 def _emit(rec: Any, kind: str, order: int, size: int, ns: int) -> int:
     match kind:
         case "place":
@@ -269,6 +293,18 @@ def test_an_event_recorded_after_a_checkpoint_but_of_an_earlier_time_is_taken_in
         rec.order_cancelled(T0 + 5, "kept")  # before it was placed, so it cancels nothing
     state = ask(tmp_path, rec.run_id, T0 + 30)["state"]
     assert [order["engineOrderId"] for order in state["activeOrders"]] == ["kept"]
+
+
+def test_a_cancellation_recorded_after_a_checkpoint_but_of_an_earlier_time_ends_its_order(
+    tmp_path: Path,
+) -> None:
+    with record(tmp_path) as rec:
+        rec.order_placed(T0, "ended", "A", "Buy", 5)
+        for number in range(2 * CHECKPOINT):
+            rec.order_placed(T0 + 20, f"f{number}", "A", "Buy", 1)
+            rec.trade(T0 + 20, f"f{number}", "A", "Buy", 1, 1)
+        rec.order_cancelled(T0 + 5, "ended")  # the only one of its type, whose times are thus in order
+    assert ask(tmp_path, rec.run_id, T0 + 30)["state"]["activeOrders"] == []
 
 
 def test_a_quantity_inside_another_property_is_not_the_orders_own(tmp_path: Path) -> None:

@@ -264,6 +264,38 @@ def test_a_description_names_every_type_and_path_within_its_tokens(tmp_path: Pat
     run(main())
 
 
+def test_every_path_of_a_description_is_taken_or_says_that_it_is_not(tmp_path: Path) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            odd = {
+                "plain": 1,
+                "a-b": 5,
+                "Ü": 6,
+                "x.y": 7,
+                "sp ace": 8,
+                "in": {"x.y": 9},
+                "n.m": 1,
+                "n": {"m": 2},
+            }
+            rec.emit("MarketDataEvent", T0, odd)
+        async with agent(tmp_path) as desk:
+            arguments = {"runId": rec.run_id, "eventType": "MarketDataEvent"}
+            told = await desk.call("describe_run", **arguments)
+            rows = told["eventTypes"][0]["paths"]
+            assert "no path" in told["metadata"]["how"]
+            taken = [path for path, kind, *_ in rows if not kind.startswith("no path")]
+            assert taken == ["$.plain", "$.x.y", "$.in", "$.n", "$.n.m"]
+            for path, kind, *_ in rows:
+                if path in taken:
+                    found = await desk.call("aggregate_metrics", **arguments, propertyPath=path)
+                    assert found["aggregations"]["count"] == (kind == "number")
+                else:
+                    bad = await desk.refused("aggregate_metrics", **arguments, propertyPath=path)
+                    assert bad["code"] == "INVALID_JSON_PATH"
+
+    run(main())
+
+
 def test_a_description_of_a_run_with_very_many_paths_is_cut_and_says_how_to_see_them(tmp_path: Path) -> None:
     async def main() -> None:
         with record(tmp_path) as rec:

@@ -6,24 +6,30 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from hashlib import sha256
 from math import floor
 from operator import mul
 from typing import Any, Final, NamedTuple
 
 from tracedesk.backtest import paths
+from tracedesk.backtest.bodies import nests_deeper
+from tracedesk.backtest.costs import cost, told_apart
 from tracedesk.backtest.model import TYPES
 from tracedesk.backtest.moments import Part, numbers
 from tracedesk.backtest.page import Ask
 from tracedesk.backtest.paths import MISSING, Path
 from tracedesk.backtest.query import Recording, Selection
 from tracedesk.backtest.shapes import step
-from tracedesk.backtest.tables import cost
 from tracedesk.backtest.times import span
 from tracedesk.primitives import json, money
 from tracedesk.primitives.money import Deviation, Moments
 
 _KINDS: Final = "numbers, texts, decimals, unfit, booleans, nulls, objects, arrays"
 _LONGEST_GROUP: Final = 120
+_SHORT: Final = 256
+"""Characters of a text that is its own key; longer ones are known by their digest."""
+
+_TOO_DEEP: Final = "(nests too deeply)"
 _AT_ONCE: Final = 4_096
 
 
@@ -354,6 +360,7 @@ def _quantile(units: Sequence[int], scale: int, share: Decimal) -> Decimal | Non
 @dataclass(slots=True)
 class _Group:
     value: Any
+    """As it is shown; the whole of it is the group's key."""
     events: int = 0
     tally: Tally = field(default_factory=Tally)
 
@@ -394,22 +401,32 @@ def _group_of(groups: dict[Any, _Group], value: Any) -> _Group:
     if type(value) is str and value in groups:
         return groups[value]
     value = None if value is MISSING else value
-    if isinstance(value, (dict, list)) or (isinstance(value, str) and len(value) > _LONGEST_GROUP):
-        text = value if isinstance(value, str) else json.dumps(value).decode()
-        value = text[:_LONGEST_GROUP] + "…" if len(text) > _LONGEST_GROUP else text
-    key = value if isinstance(value, str) else json.dumps(value)
+    key, shown = _key(value)
     if key not in groups:
-        groups[key] = _Group(value)
+        groups[key] = _Group(shown)
     return groups[key]
+
+
+def _key(value: Any) -> tuple[str | bytes, Any]:
+    """What tells a group from all others, and how it is shown before it is cut."""
+    if isinstance(value, str):
+        short = len(value) <= _SHORT
+        return value if short else sha256(value.encode()).digest(), value[: _LONGEST_GROUP + 1]
+    if nests_deeper(value):
+        return b"", _TOO_DEEP
+    document = json.dumps(value)
+    if isinstance(value, (dict, list)):
+        return document, document.decode()[: _LONGEST_GROUP + 1]
+    return document, value
 
 
 def _shown(ask: Ask, groups: Iterable[_Group]) -> list[dict[str, Any]]:
     """The largest groups first, as many as the budget holds."""
     rows: list[dict[str, Any]] = []
     spent = 0
-    for group in sorted(groups, key=lambda g: (-g.events, str(g.value))):
+    for group, name in _named(sorted(groups, key=lambda g: (-g.events, str(g.value)))):
         body = _aggregations(group.tally, ask.args)
-        row = {"group": group.value, "events": group.events}
+        row = {"group": name, "events": group.events}
         row |= {
             name: value for name, value in body.items() if name == "count" or name in ask.args["aggregations"]
         }
@@ -420,3 +437,11 @@ def _shown(ask: Ask, groups: Iterable[_Group]) -> list[dict[str, Any]]:
             break
         rows.append(row)
     return rows
+
+
+def _named(groups: Sequence[_Group]) -> Iterable[tuple[_Group, Any]]:
+    """Each group with its value as it is shown: long texts are cut, and numbered where they begin alike."""
+    texts = [group.value for group in groups if isinstance(group.value, str)]
+    names = iter(told_apart(texts, _LONGEST_GROUP))
+    for group in groups:
+        yield group, next(names) if isinstance(group.value, str) else group.value

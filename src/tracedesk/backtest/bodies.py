@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -20,6 +20,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_EXPONENT: Final = 6144
 """decimal128's range, which is what reading the journal back accepts."""
 
+DEEPEST: Final = 100
+"""Objects and lists within one another that properties may have; what nests deeper is kept as its text."""
+
 Moment = int | str | datetime | date
 """A simulated time: UTC nanoseconds, ISO 8601, or a datetime; without a zone it is UTC."""
 
@@ -35,10 +38,11 @@ def plain(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain_dict(members: dict[str, Any]) -> dict[str, Any]:
-    kinds = set(map(type, members.values()))
-    if kinds <= _SCALARS:
-        return dict(members)
-    return {name: value if type(value) in _SCALARS else _plain(value) for name, value in members.items()}
+    copy = dict(members)
+    for name, value in members.items():
+        if type(value) not in _SCALARS:
+            copy[name] = _plain(value)
+    return copy
 
 
 def _plain(value: Any) -> Any:
@@ -117,14 +121,34 @@ def _refuse_unfit(name: str, value: Any) -> None:
 
 
 def parsed(text: bytes | str) -> dict[str, Any]:
-    """Properties given as JSON text; what is not an object of strict JSON is kept whole as `_raw`."""
+    """Properties given as JSON text; what is not an object of strict JSON is kept whole as `_raw`.
+
+    So is an object that nests deeper than anything else could handle.
+    """
     try:
         found = json.loads(text)
     except ValueError:
         found = None
-    if isinstance(found, dict):
+    if isinstance(found, dict) and not nests_deeper(cast("Any", found)):
         return cast("dict[str, Any]", found)
     return {RAW: text if isinstance(text, str) else text.decode("utf-8", "backslashreplace")}
+
+
+def nests_deeper(value: Any, most: int = DEEPEST) -> bool:
+    """Whether more objects and lists lie within one another than `most`, the value itself included."""
+    level: list[Any] = [value]
+    for _ in range(most):
+        level = [inner for part in level for inner in _within(part)]
+        if not level:
+            return False
+    return any(isinstance(part, (dict, list)) for part in level)
+
+
+def _within(part: Any) -> Iterable[Any]:
+    """What an object or a list holds."""
+    if isinstance(part, dict):
+        return cast("dict[str, Any]", part).values()
+    return cast("list[Any]", part) if isinstance(part, list) else ()
 
 
 def nanoseconds(moment: Moment) -> int:

@@ -28,6 +28,17 @@ COLUMNS: Final = PLOT
 MARK: Final = 8
 """Units of width within which marks of one kind are drawn as one."""
 
+LARGEST: Final = 1e305
+"""The largest value of a plot, either way: the distance of two such is a number, also in percent."""
+
+_NARROWEST: Final = 1e-12
+"""The least height of a plot, as a share of its values: below, its grid's values could not be told apart."""
+
+_SMALLEST: Final = 1e-290
+"""The least height of a plot at all."""
+
+_MOST_PLACES: Final = 10
+
 Side = Literal["buy", "sell", "other", "rejected"]
 
 _STEPS: Final = (SECOND, 5 * SECOND, 15 * SECOND, 30 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE)
@@ -93,7 +104,7 @@ class Marks:
         self.count += 1
         column = (ns - self._start) * PLOT // self._width // MARK
         mark = self._found.setdefault((column, side), Mark(side, words))
-        mark.take(ns, value)
+        mark.take(ns, _held(value, -LARGEST, LARGEST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +121,8 @@ class Frame:
         return LEFT + PLOT * (ns - self.start) / max(1, self.end - self.start)
 
     def y(self, value: float) -> float:
-        return TOP + self.plot_height * (self.high - value) / (self.high - self.low)
+        inside = _held(value, self.low, self.high)
+        return TOP + self.plot_height * ((self.high - inside) / (self.high - self.low))
 
     @property
     def plot_height(self) -> int:
@@ -119,14 +131,21 @@ class Frame:
 
 def frame(start: int, end: int, values: Sequence[float], height: int, *, zero: bool = False) -> Frame:
     """A window around the values, with some air; `zero` keeps the zero line in it and at its edge."""
-    low, high = min(values, default=0.0), max(values, default=0.0)
+    low, high = (_held(end, -LARGEST, LARGEST) for end in (min(values, default=0), max(values, default=0)))
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    if low == high:
-        low, high = low - (abs(low) or 1.0) * 0.01, high + (abs(high) or 1.0) * 0.01
+    size = max(abs(low), abs(high))
+    if high - low <= max(size * _NARROWEST, _SMALLEST):
+        margin = 0.01 * (size if size > _SMALLEST else 1.0)
+        low, high = low - margin, high + margin
     air = (high - low) * 0.06
     top = high if zero and high == 0 else high + air
     return Frame(start, max(end, start + 1), low - air, top, height)
+
+
+def _held(value: float, low: float, high: float) -> float:
+    """The value, or the end of the range that it lies beyond."""
+    return min(max(value, low), high)
 
 
 # --- parts ------------------------------------------------------------------------------------
@@ -232,7 +251,7 @@ def nice(low: float, high: float, count: int) -> list[float]:
 def labels(values: Sequence[float], step: float, *, percent: bool = False) -> list[str]:
     """The values as an axis names them, each with the places that tell them apart."""
     if percent:
-        places = max(0, -math.floor(math.log10(step * 100) + 1e-9))
+        places = min(_MOST_PLACES, max(0, -math.floor(math.log10(step * 100) + 1e-9)))
         return [f"{value * 100 + 0.0:.{places}f} %" for value in values]
     top = max(map(abs, values), default=0.0)
     for size, unit in ((1e9, "B"), (1e6, "M"), (1e4, "k")):
@@ -245,10 +264,10 @@ def labels(values: Sequence[float], step: float, *, percent: bool = False) -> li
 
 def _places(step: float) -> int:
     """Places after the point that write a step in full, up to ten."""
-    for places in range(10):
+    for places in range(_MOST_PLACES):
         if abs(round(step, places) - step) < step * 1e-6:
             return places
-    return 10
+    return _MOST_PLACES
 
 
 def _ticks(window: Frame) -> str:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from tracedesk.backtest import paths
+from tracedesk.backtest.costs import cost, cut, told_apart
 from tracedesk.backtest.cursors import Key
 from tracedesk.backtest.explain import say
 from tracedesk.backtest.model import SYMBOL, EventType
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 _WIDE: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _BATCH: Final = 2_000
 _MOST_REASONS: Final = 10
+_LONGEST_REASON: Final = 120
+_LONGEST_NAME: Final = 80
+_FRAME: Final = 120
+"""Tokens kept for what says that the answer was cut."""
+
 _RATE_PLACES: Final = 6
 _YEAR: Final = 252
 _EQUITY: Final = ("equity", "totalequity", "accountvalue", "portfoliovalue")
@@ -43,13 +49,19 @@ _COMPARED: Final = (
     "RequestedQuantity",
     "RequestedPrice",
     "RejectionReason",
+    "OrderType",
+    "LimitPrice",
+    "StopPrice",
+    "CancelReason",
+    "Reason",
 )
 BASIS: Final[Mapping[str, str]] = {
     "pnl": "state at the last event",
-    "winRate": "PositionUpdates that change RealizedPnL; a win is a rise",
+    "winRate": "executions that tell a RealizedPnL but 0; in a run that tells none, PositionUpdates that "
+    "shrink or turn a position and change RealizedPnL; a win is a gain",
     "maxDrawdown": "largest fall of the total profit from its peak (0 at the start), in money, exact",
     "sharpe": "mean / sample deviation of the daily changes of the total profit x sqrt(252), binary64",
-    "firstDivergence": "orders, fills, rejections, cancels: time, security, side, size, price, reason",
+    "firstDivergence": "orders, fills, rejections, cancels: time, security, side, size, kind, prices, reason",
 }
 
 
@@ -87,8 +99,7 @@ class Metrics:
     run: str
     facts: dict[str, Any]
     trades: int
-    rejections: int
-    reasons: list[tuple[str, int]]
+    reasons: Counter[str]
     pnl: Pnl
     closings: int
     wins: int
@@ -104,7 +115,12 @@ class Metrics:
         units = money.divide(self.wins * 10**_RATE_PLACES, self.closings)
         return money.from_units(units, _RATE_PLACES)
 
+    @property
+    def rejections(self) -> int:
+        return self.reasons.total()
+
     def body(self) -> dict[str, Any]:
+        """The figures; the reasons come after, as far as there is room for them."""
         return {
             "runId": self.run,
             **self.facts,
@@ -115,7 +131,6 @@ class Metrics:
             "maxDrawdown": self.drawdown,
             "sharpe": self.sharpe,
             "rejections": self.rejections,
-            "rejectionsByReason": [{"reason": reason, "count": count} for reason, count in self.reasons],
         }
 
 
@@ -129,15 +144,15 @@ async def answer(shelf: Shelf, ask: Ask) -> dict[str, Any]:
         "difference": _difference(left, right),
         "firstDivergence": parting,
     }
-    warnings = _caveats(left, right)
     metadata: dict[str, Any] = {
         "queryTimeMs": ask.elapsed_ms(),
         "sameConfig": left.config == right.config,
         "difference": "otherRunId minus runId",
         "basis": BASIS,
     }
-    if warnings:
+    if warnings := _caveats(left, right):
         metadata["warnings"] = warnings
+    metadata |= _add_reasons(body, left, right, ask.budget - _FRAME - cost(json.dumps([body, metadata])))
     return {**body, "metadata": metadata}
 
 
@@ -156,8 +171,6 @@ def _caveats(left: Metrics, right: Metrics) -> list[str]:
 
 
 def _difference(left: Metrics, right: Metrics) -> dict[str, Any]:
-    reasons = Counter(dict(right.reasons))
-    reasons.subtract(dict(left.reasons))
     sharpes = (left.sharpe, right.sharpe)
     return {
         "trades": right.trades - left.trades,
@@ -166,12 +179,46 @@ def _difference(left: Metrics, right: Metrics) -> dict[str, Any]:
         "maxDrawdown": _minus(right.drawdown, left.drawdown),
         "sharpe": None if None in sharpes else cast("float", right.sharpe) - cast("float", left.sharpe),
         "rejections": right.rejections - left.rejections,
-        "rejectionsByReason": {reason: change for reason, change in reasons.items() if change},
     }
 
 
 def _minus(a: Decimal | None, b: Decimal | None) -> Decimal | None:
     return None if a is None or b is None else _WIDE.subtract(a, b)
+
+
+# --- why orders were rejected ---------------------------------------------------------------------------
+
+
+def _add_reasons(body: dict[str, Any], left: Metrics, right: Metrics, room: int) -> dict[str, Any]:
+    """The reasons whose counts differ most, then the most frequent of each run; says so if there are more."""
+    change = Counter(right.reasons)
+    change.subtract(left.reasons)
+    lists = [Counter({reason: n for reason, n in change.items() if n}), left.reasons, right.reasons]
+    shown: list[list[tuple[str, int]]] = []
+    for counts in lists:
+        top, room = _top(counts, room)
+        shown.append(top)
+    body["difference"]["rejectionsByReason"] = dict(shown[0])
+    for run, top in zip(body["runs"], shown[1:], strict=True):
+        run["rejectionsByReason"] = [{"reason": reason, "count": count} for reason, count in top]
+    omitted = [len(counts) - len(top) for counts, top in zip(lists, shown, strict=True)]
+    names = ("difference", "run", "other")
+    more = {name: count for name, count in zip(names, omitted, strict=True) if count}
+    return {"truncated": bool(more)} | ({"omittedReasons": more} if more else {})
+
+
+def _top(counts: Mapping[str, int], room: int) -> tuple[list[tuple[str, int]], int]:
+    """The largest counts, as many as there is room for, and the room that is left."""
+    first = sorted(counts.items(), key=lambda item: (-abs(item[1]), item[0]))[:_MOST_REASONS]
+    texts = told_apart([reason for reason, _ in first], _LONGEST_REASON)
+    kept: list[tuple[str, int]] = []
+    for text, (_, count) in zip(texts, first, strict=True):
+        price = cost(json.dumps({"reason": text, "count": count})) + 1
+        if price > room:
+            break
+        room -= price
+        kept.append((text, count))
+    return kept, room
 
 
 # --- one run's figures ----------------------------------------------------------------------------------
@@ -180,14 +227,14 @@ def _minus(a: Decimal | None, b: Decimal | None) -> Decimal | None:
 def measure(recording: Recording) -> Metrics:
     """Everything that is compared of a run, in two passes over its positions and rejections."""
     curve = Curve()
-    closings, wins, held = _follow_positions(recording)
+    positions, held = _follow_positions(recording)
+    closed = _executed(recording) or positions
     told = list(_told_profit(recording))
     for ts, total in told or held:
         curve.add(ts, total)
-    reasons = _reasons(recording)
     times = recording.times
     facts: dict[str, Any] = {
-        "name": str(recording.meta.get("name") or "")[:80],
+        "name": cut(str(recording.meta.get("name") or ""), _LONGEST_NAME),
         "status": recording.status,
         "events": recording.head,
     }
@@ -197,11 +244,10 @@ def measure(recording: Recording) -> Metrics:
         run=recording.run,
         facts=facts,
         trades=recording.count(Selection(types=(EventType.TradeExecution,))),
-        rejections=sum(reasons.values()),
-        reasons=reasons.most_common(_MOST_REASONS),
+        reasons=_reasons(recording),
         pnl=state_at(recording, LATEST, Scope(indicators=False, orders=False)).pnl,
-        closings=closings,
-        wins=wins,
+        closings=closed.count,
+        wins=closed.wins,
         drawdown=curve.fall if curve.days else None,
         sharpe=curve.sharpe(),
         config=str(recording.meta.get("configHash")),
@@ -210,35 +256,81 @@ def measure(recording: Recording) -> Metrics:
 
 
 def _reasons(recording: Recording) -> Counter[str]:
+    """Each reason in full: two that only begin alike are two."""
     counts: Counter[str] = Counter()
     for _, body in recording.bodies(Selection(types=(EventType.OrderRejection,))):
-        counts[str(paths.properties(body).get("RejectionReason") or "(no reason recorded)")[:120]] += 1
+        counts[str(paths.properties(body).get("RejectionReason") or "(no reason recorded)")] += 1
     return counts
 
 
-def _follow_positions(recording: Recording) -> tuple[int, int, list[tuple[int, Decimal]]]:
-    """How often profit was realised, how often as a gain, and the sum of all positions over time."""
-    closings = wins = 0
-    realized: dict[str, Decimal] = {}
-    worth: dict[str, Decimal] = {}
+@dataclass(slots=True)
+class _Closings:
+    """How often profit was realised, and how often as a gain."""
+
+    count: int = 0
+    wins: int = 0
+
+    def take(self, gain: Decimal) -> None:
+        self.count += gain != 0
+        self.wins += gain > 0
+
+
+def _executed(recording: Recording) -> _Closings | None:
+    """What the executions say that they realised; None when none says it."""
+    closed: _Closings | None = None
+    for _, body in recording.bodies(Selection(types=(EventType.TradeExecution,))):
+        if _REALIZED not in body:
+            continue
+        gain = paths.number(paths.properties(body).get("RealizedPnL"))
+        if gain is not None:
+            closed = closed or _Closings()
+            closed.take(gain)
+    return closed
+
+
+_REALIZED: Final = b'"RealizedPnL"'
+
+
+@dataclass(slots=True)
+class _Position:
+    """A position as its updates tell it."""
+
+    quantity: Decimal = Decimal(0)
+    realized: Decimal = Decimal(0)
+    worth: Decimal = Decimal(0)
+
+    def moved_to(self, quantity: Decimal | None) -> bool:
+        """Take the new quantity; whether that closes any of the old one."""
+        if quantity is None:
+            return False
+        before, self.quantity = self.quantity, quantity
+        turned = before.is_signed() != quantity.is_signed()
+        return bool(before) and (turned or quantity.copy_abs() < before.copy_abs())
+
+
+def _follow_positions(recording: Recording) -> tuple[_Closings, list[tuple[int, Decimal]]]:
+    """Profit realised by updates that close some of a position, and the sum of all positions over time.
+
+    Fees of opening are realised, too, but close nothing.
+    """
+    closed, positions = _Closings(), dict[str, _Position]()
     total, series = Decimal(0), list[tuple[int, Decimal]]()
     for row in recording.scan(Selection(types=(EventType.PositionUpdate,))):
         properties = paths.properties(row.body)
-        symbol = str(properties.get(SYMBOL))
-        gained = paths.number(properties.get("RealizedPnL"))
-        open_gain = paths.number(properties.get("UnrealizedPnL"))
+        position = positions.setdefault(str(properties.get(SYMBOL)), _Position())
+        closes = position.moved_to(paths.number(properties.get("Quantity")))
+        gained, open_gain = (paths.number(properties.get(n)) for n in ("RealizedPnL", "UnrealizedPnL"))
         if gained is not None:
-            change = _WIDE.subtract(gained, realized.get(symbol, Decimal(0)))
-            realized[symbol] = gained
-            closings += change != 0
-            wins += change > 0
-        if gained is None and open_gain is None:
+            if closes:
+                closed.take(_WIDE.subtract(gained, position.realized))
+            position.realized = gained
+        elif open_gain is None:
             continue
-        now = _WIDE.add(realized.get(symbol, Decimal(0)), open_gain or Decimal(0))
-        total = _WIDE.add(total, _WIDE.subtract(now, worth.get(symbol, Decimal(0))))
-        worth[symbol] = now
+        now = _WIDE.add(position.realized, open_gain or Decimal(0))
+        total = _WIDE.add(total, _WIDE.subtract(now, position.worth))
+        position.worth = now
         series.append((row.ts, total))
-    return closings, wins, series
+    return closed, series
 
 
 def _told_profit(recording: Recording) -> Iterator[tuple[int, Decimal]]:
@@ -295,9 +387,18 @@ async def _first_divergence(shelf: Shelf, one: str, other: str) -> dict[str, Any
     return {
         "time": format(first.ts),
         "eventType": TYPE_NAMES[first.kind],
+        "differs": _differing(first.left, first.right),
         "run": _shown(one, first.left),
         "other": _shown(other, first.right),
     }
+
+
+def _differing(left: Row | None, right: Row | None) -> list[str]:
+    """What two decisions do not have in common."""
+    if left is None or right is None:
+        return []
+    pairs = zip(("time", *_COMPARED), _essence(left), _essence(right), strict=True)
+    return [name for name, a, b in pairs if a != b]
 
 
 def _shown(run: str, row: Row | None) -> dict[str, Any] | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from tracedesk.backtest.costs import cost, cut
 from tracedesk.backtest.model import EventType
 from tracedesk.backtest.page import Ask
+from tracedesk.backtest.paths import LONGEST, parse
 from tracedesk.backtest.query import CATEGORY_NAMES, SEVERITY_NAMES, TYPE_NAMES, Recording
 from tracedesk.backtest.schema import INDICATOR_TEXT, SYMBOL_TEXT
 from tracedesk.catalog import Catalog, Run, UnknownRun, describe
@@ -20,6 +23,14 @@ from tracedesk.primitives.time import format
 TOKENS: Final = 1_500
 """What a description may cost, whatever the run holds."""
 
+_FRAME: Final = 60
+"""Tokens kept for what says that the description was cut."""
+
+_MOST_TOKENS: Final = 60
+"""Tokens of one text; names of runs cost less unless they are noise or of a rare script."""
+
+_CONFIG_TOKENS: Final = 200
+_NAMES_TOKENS: Final = 120
 _MOST_NAMES: Final = 12
 _LONGEST_SAMPLE: Final = 24
 _LONGEST_CONFIG: Final = 400
@@ -32,20 +43,38 @@ _PATHS: Final = "path, numbers, texts, decimals, unfit, booleans, nulls, objects
 def answer(recording: Recording, ask: Ask) -> dict[str, Any]:
     """The run, its event types with counts and times, and every property path with its kind and range."""
     chosen = _chosen(ask.args.get("eventType"))
+    # One type alone may use the whole budget; the overview of all keeps to its own.
+    room = _Room((min(ask.budget, TOKENS) if chosen is None else ask.budget) - _FRAME)
     body: dict[str, Any] = {"run": _run(recording), "eventTypes": _types(recording, chosen)}
     metadata = ask.metadata(recording, truncated=False, how=_HOW)
-    # One type alone may use the whole budget; the overview of all keeps to its own.
-    room = min(ask.budget, TOKENS) if chosen is None else ask.budget
-    room -= _cost(json.dumps({**body, "metadata": metadata})) + 40
+    room.take([body, metadata])
+    left_out = _add_names(recording, body["run"], room) + _add_shares(recording, body["eventTypes"], room)
     omitted = _add_paths(recording, body["eventTypes"], room)
     if omitted:
-        metadata["truncated"] = True
         metadata["omittedPaths"] = omitted
         metadata["next"] = "give eventType to see all paths of one type"
+    if left_out:
+        metadata["omitted"] = left_out
+    metadata["truncated"] = bool(omitted or left_out)
     return {**body, "metadata": metadata}
 
 
-_HOW: Final = "paths: [path, kind, min or sample, max]; propertyPath takes these paths"
+_HOW: Final = "paths: [path, kind, min or sample, max]; propertyPath takes all but those of kind 'no path: …'"
+
+
+@dataclass(slots=True)
+class _Room:
+    """Tokens that are left."""
+
+    left: int
+
+    def take(self, value: Any) -> bool:
+        """Take what a value costs; False, and nothing taken, when it does not fit."""
+        price = cost(json.dumps(value)) + 1
+        if price > self.left:
+            return False
+        self.left -= price
+        return True
 
 
 def _chosen(name: str | None) -> EventType | None:
@@ -61,8 +90,8 @@ def _run(recording: Recording) -> dict[str, Any]:
     meta = recording.meta
     body: dict[str, Any] = {
         "runId": recording.run,
-        "name": _cut(str(meta.get("name") or ""), 80),
-        "engine": _cut(str(meta.get("engine") or ""), 40),
+        "name": cut(str(meta.get("name") or ""), 80, _MOST_TOKENS),
+        "engine": cut(str(meta.get("engine") or ""), 40, _MOST_TOKENS),
         "status": recording.status,
         "events": recording.head,
     }
@@ -70,32 +99,55 @@ def _run(recording: Recording) -> dict[str, Any]:
         body |= {"start": format(recording.times[0]), "end": format(recording.times[1])}
     if meta.get("configHash"):
         body["configHash"] = str(meta["configHash"])[:16]
-    config = json.dumps(meta.get("config") or {}).decode()
-    if config != "{}":
-        body["config"] = (
-            json.Raw(config.encode()) if len(config) <= _LONGEST_CONFIG else _cut(config, _LONGEST_CONFIG)
-        )
     problem = recording.manifest.get("traceback") or recording.manifest.get("reason")
     if recording.status == "crashed" and problem:
-        body["problem"] = str(problem).strip().rpartition("\n")[2][:200]
-    for name, kind in (("symbols", SYMBOL_TEXT), ("indicators", INDICATOR_TEXT)):
-        body |= _names(recording, name, kind)
+        body["problem"] = cut(str(problem).strip().rpartition("\n")[2], 200, _MOST_TOKENS)
     faulty = "SELECT count(*) FROM fact INDEXED BY fact_with_errors WHERE errors IS NOT NULL"
     body["eventsWithValidationErrors"] = next(recording.connection.execute(faulty))[0]
     return body
 
 
-def _names(recording: Recording, name: str, kind: int) -> dict[str, Any]:
-    """The most used symbols or indicators, and how many there are when not all are named."""
-    total = next(recording.connection.execute("SELECT count(*) FROM text WHERE kind = ?", (kind,)))[0]
-    if not total:
-        return {}
+def _add_names(recording: Recording, run: dict[str, Any], room: _Room) -> list[str]:
+    """Configuration, symbols and indicators as far as there is room; which of them are not whole."""
+    left_out = _add_config(recording, run, room)
+    for name, kind in (("symbols", SYMBOL_TEXT), ("indicators", INDICATOR_TEXT)):
+        total = next(recording.connection.execute("SELECT count(*) FROM text WHERE kind = ?", (kind,)))[0]
+        found = _some(_most_used(recording, kind), room)
+        if total:
+            run[name] = found
+        if total > len(found):
+            run[f"{name}Total"] = total
+            left_out.append(name)
+    return left_out
+
+
+def _add_config(recording: Recording, run: dict[str, Any], room: _Room) -> list[str]:
+    config = json.dumps(recording.meta.get("config") or {})
+    if config == b"{}":
+        return []
+    if len(config) <= _LONGEST_CONFIG and cost(config) <= _CONFIG_TOKENS:
+        run["config"] = json.Raw(config)
+    else:
+        run["config"] = cut(config.decode(), _LONGEST_CONFIG, _CONFIG_TOKENS)
+    room.take(run["config"])
+    return [] if isinstance(run["config"], json.Raw) else ["config"]
+
+
+def _most_used(recording: Recording, kind: int) -> list[str]:
     query = (
         "SELECT t.value FROM text t JOIN used u ON u.text = t.id WHERE t.kind = ? "
         "GROUP BY t.id ORDER BY sum(u.n) DESC, t.id LIMIT ?"
     )
-    found = [_cut(value, 32) for (value,) in recording.connection.execute(query, (kind, _MOST_NAMES))]
-    return {name: found} if total <= _MOST_NAMES else {name: found, f"{name}Total": total}
+    return [value for (value,) in recording.connection.execute(query, (kind, _MOST_NAMES))]
+
+
+def _some(names: Sequence[str], room: _Room) -> list[str]:
+    """As many of the names as their share of the room holds."""
+    share = _Room(min(room.left, _NAMES_TOKENS))
+    before = share.left
+    found = [name for name in (cut(name, 32) for name in names) if share.take(name)]
+    room.left -= before - share.left
+    return found
 
 
 def _types(recording: Recording, chosen: EventType | None) -> list[dict[str, Any]]:
@@ -107,8 +159,20 @@ def _types(recording: Recording, chosen: EventType | None) -> list[dict[str, Any
             row: dict[str, Any] = {"eventType": TYPE_NAMES[kind], "count": n}
             if recording.times != (first, last):
                 row |= {"first": format(first), "last": format(last)}
-            types.append(row | _severities(recording, kind))
+            types.append(row)
     return types
+
+
+def _add_shares(recording: Recording, types: Sequence[dict[str, Any]], room: _Room) -> list[str]:
+    """Counts by severity and category where there is room; the names of those that are left out."""
+    left_out: dict[str, None] = {}
+    for row in types:
+        for label, counts in _severities(recording, EventType[row["eventType"]]).items():
+            if room.take({label: counts}):
+                row[label] = counts
+            else:
+                left_out[label] = None
+    return list(left_out)
 
 
 def _severities(recording: Recording, kind: int) -> dict[str, Any]:
@@ -127,7 +191,7 @@ def _severities(recording: Recording, kind: int) -> dict[str, Any]:
     return facts
 
 
-def _add_paths(recording: Recording, types: Sequence[dict[str, Any]], room: int) -> int:
+def _add_paths(recording: Recording, types: Sequence[dict[str, Any]], room: _Room) -> int:
     """The paths of each type in turn, so that what does not fit is the last of every type alike."""
     queues = [(row, _paths(recording, EventType[row["eventType"]])) for row in types]
     for row, _ in queues:
@@ -137,8 +201,7 @@ def _add_paths(recording: Recording, types: Sequence[dict[str, Any]], room: int)
         for row, paths in queues:
             if number >= len(paths):
                 continue
-            room -= _cost(json.dumps(paths[number])) + 1
-            if room < 0:
+            if omitted or not room.take(paths[number]):
                 omitted += 1
             else:
                 row["paths"].append(paths[number])
@@ -147,11 +210,36 @@ def _add_paths(recording: Recording, types: Sequence[dict[str, Any]], room: int)
 
 def _paths(recording: Recording, kind: EventType) -> list[list[Any]]:
     query = f"SELECT {_PATHS} FROM path WHERE type = ? ORDER BY id"
-    return [_path(*row) for row in recording.connection.execute(query, (kind.value,))]
+    rows = list(recording.connection.execute(query, (kind.value,)))
+    stored = {row[0] for row in rows}
+    return [_path(*_spelled(path, stored), *more) for path, *more in rows]
+
+
+def _spelled(path: str, stored: Collection[str]) -> tuple[str, bool]:
+    """A stored path as propertyPath takes it, and whether it does.
+
+    A name with dots is found by them, unless something nests there.
+    """
+    if not path.startswith("$["):
+        return path, _is_taken(path)
+    try:
+        dotted = f"$.{json.loads(path[2:-1])}"
+    except ValueError:
+        return path, False
+    return (dotted, True) if dotted not in stored and _is_taken(dotted) else (path, False)
+
+
+def _is_taken(path: str) -> bool:
+    try:
+        parse(path)
+    except ToolError:
+        return False
+    return True
 
 
 def _path(
     path: str,
+    is_taken: bool,
     numbers: int,
     texts: int,
     decimals: int,
@@ -175,24 +263,17 @@ def _path(
         "array": arrays,
     }
     kinds = "|".join(name for name, count in counts.items() if count)
+    if not is_taken:
+        path, kinds = cut(path, LONGEST), f"no path: {kinds}"
     if least is not None and numbers + decimals > unfit:
         return [path, kinds, json.Raw(least.encode()), json.Raw((greatest or least).encode())]
-    return [path, kinds] if objects or arrays else [path, kinds, _cut(_plain(sample), _LONGEST_SAMPLE)]
+    return [path, kinds] if objects or arrays else [path, kinds, cut(_plain(sample), _LONGEST_SAMPLE)]
 
 
 def _plain(sample: str) -> str:
     """A sample is JSON; a text is shown without its quotes."""
     found = json.loads(sample)
     return found if isinstance(found, str) else sample
-
-
-def _cost(document: bytes) -> int:
-    """Tokens of names and a few numbers, on the safe side."""
-    return len(document) * 10 // 23 + 1
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 # --- all runs -----------------------------------------------------------------------------------------
@@ -239,8 +320,8 @@ def _entry(home: Home, known: Run) -> dict[str, Any]:
     run = fresh or known
     row: dict[str, Any] = {
         "runId": run.id,
-        "name": _cut(run.name, 120),
-        "engine": _cut(run.kind, 60),
+        "name": cut(run.name, 120),
+        "engine": cut(run.kind, 60),
         "status": run.status,
         "events": run.events,
         "recordedAt": format(run.created_ns),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -30,12 +31,13 @@ MOST_OPEN: Final = 16
 """Run files held open at once; the one not asked for longest is closed first."""
 
 READERS: Final = 4
-_TRIES: Final = 3
+_TRIES: Final = 4
 
 
 @dataclass(slots=True)
 class _Open:
     pool: ReadPool
+    path: str
     file: tuple[int, int]
     users: int = 0
 
@@ -81,14 +83,14 @@ class Shelf:
         self._open.clear()
 
     def _take(self, run: str) -> _Open:
-        path = self.home.run_file(run)
-        file = _identity(path, run)
         held = self._open.get(run)
+        path = str(self.home.run_file(run)) if held is None else held.path
+        file = _identity(path, run)
         if held is not None and held.file != file:
             self._drop(run)
             held = None
         if held is None:
-            held = self._open[run] = _Open(ReadPool(path, READERS), file)
+            held = self._open[run] = _Open(ReadPool(Path(path), READERS), path, file)
         self._open.move_to_end(run)
         held.users += 1
         return held
@@ -102,25 +104,29 @@ class Shelf:
     def _close_spare(self, run: str, used: _Open) -> None:
         if self._open.get(run) is not used and not used.users:
             used.pool.close()
+        if len(self._open) <= self._most:
+            return
         spare = [run for run, held in self._open.items() if not held.users]
-        for run in spare[: max(0, len(self._open) - self._most)]:
+        for run in spare[: len(self._open) - self._most]:
             self._open.pop(run).pool.close()
 
 
 def _at_once(reader: Reader, run: str, work: Callable[[Recording], T]) -> T:
     """One read transaction, so that counts, rows and the watermark are of the same moment."""
     for _ in range(_TRIES):
-        shadow.prepare(reader, run)
+        if shadow.of(reader) is not None:
+            shadow.prepare(reader, run)
         with reader.connection:
             recording = Recording.of(reader, run)
             if recording is not None:
                 return work(recording)
+        shadow.prepare(reader, run)
     raise JournalError("the run's tables are being rebuilt")
 
 
-def _identity(path: Path, run: str) -> tuple[int, int]:
+def _identity(path: str, run: str) -> tuple[int, int]:
     try:
-        found = path.stat()
+        found = os.stat(path)
     except FileNotFoundError:
         raise unknown(run) from None
     return found.st_dev, found.st_ino

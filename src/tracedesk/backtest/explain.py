@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from tracedesk.backtest import paths
+from tracedesk.backtest.costs import cost
 from tracedesk.backtest.page import Ask
 from tracedesk.backtest.query import TYPE_NAMES, Recording, Row, Selection
-from tracedesk.backtest.tables import cost
 from tracedesk.contract import Edge, Source
 from tracedesk.primitives import json
 from tracedesk.primitives.time import format
@@ -20,26 +21,37 @@ _LONGEST: Final = 240
 Properties = Mapping[str, Any]
 
 
+class _Rows(NamedTuple):
+    """The first of some events, and how many there are."""
+
+    first: list[Row]
+    total: int
+
+
 def answer(recording: Recording, ask: Ask) -> dict[str, Any]:
     """The chain of causes from the first to the event itself, what it caused, and all of it in words."""
     seq = recording.seq(ask.args["eventId"], "eventId")
     chain, is_cut = causes(recording, seq)
     effects = _effects(recording, seq)
     order = _order_life(recording, chain[-1])
-    room = ask.room
-    told, room = _told(recording, chain[::-1], room, refs=True)
-    caused, room = _told(recording, effects, room)
-    life, room = _told(recording, [row for row in order if row.seq != seq], room)
-    complete = len(told) == len(chain) and len(caused) == len(effects)
-    body: dict[str, Any] = {"summary": _summary(chain, effects), "chain": told[::-1], "effects": caused}
+    summary = _summary(chain, effects, is_cut=is_cut)
+    told = _Telling(recording, ask.room - cost(summary.encode()))
+    causes_told = told.lines(chain[::-1], refs=True, least=1)
+    caused = told.lines(effects.first)
+    life = told.lines([row for row in order.first if row.seq != seq])
+    shown = (len(causes_told), len(caused), len(life) + bool(order.total))
+    body: dict[str, Any] = {"summary": summary, "chain": causes_told[::-1], "effects": caused}
     if life:
         body["order"] = life
+    facts = {"orderEventCount": order.total} if order.total else {}
     body["metadata"] = ask.metadata(
         recording,
         eventId=recording.id_of(chain[-1].seq, chain[-1].guid),
         ref=recording.ref(seq),
         depth=len(chain),
-        truncated=is_cut or not complete,
+        effectCount=effects.total,
+        **facts,
+        truncated=is_cut or shown != (len(chain), effects.total, order.total),
     )
     return body
 
@@ -57,53 +69,62 @@ def causes(recording: Recording, seq: int) -> tuple[list[Row], bool]:
     return chain[::-1], place is not None
 
 
-def _effects(recording: Recording, seq: int) -> list[Row]:
+def _effects(recording: Recording, seq: int) -> _Rows:
     query = "SELECT event FROM fact WHERE parent = ? ORDER BY event LIMIT ?"
     found = recording.connection.execute(query, (seq, _MOST_EFFECTS))
-    return recording.events([event - recording.base for (event,) in found])
+    first = recording.events([event - recording.base for (event,) in found])
+    if len(first) < _MOST_EFFECTS:
+        return _Rows(first, len(first))
+    query = "SELECT count(*) FROM fact WHERE parent = ?"
+    return _Rows(first, next(recording.connection.execute(query, (seq,)))[0])
 
 
-def _order_life(recording: Recording, row: Row) -> list[Row]:
-    """The other events of the order that the event is about."""
+def _order_life(recording: Recording, row: Row) -> _Rows:
+    """The events of the order that the event is about, itself among them."""
     query = "SELECT order_ref FROM fact WHERE event = ? AND order_ref IS NOT NULL"
     for (ref,) in recording.connection.execute(query, (recording.base + row.seq,)):
-        return recording.page(Selection(column="order_ref", refs=(ref,)), recording.now, _MOST_EFFECTS)
-    return []
+        life = Selection(column="order_ref", refs=(ref,))
+        return _Rows(recording.page(life, recording.now, _MOST_EFFECTS), recording.count(life))
+    return _Rows([], 0)
 
 
-def _told(
-    recording: Recording, rows: list[Row], room: int, *, refs: bool = False
-) -> tuple[list[dict[str, Any]], int]:
-    """The rows in words as long as there is room, and the room that is left."""
-    told: list[dict[str, Any]] = []
-    for row in rows:
-        line = {
-            "seq": row.seq,
-            "time": format(row.ts),
-            "eventType": TYPE_NAMES[row.type],
-            "text": say(TYPE_NAMES[row.type], paths.properties(row.body)),
-        }
-        if refs:
-            line["ref"] = recording.ref(row.seq)
-        room -= cost(json.dumps(line)) + 1
-        if room < 0 and told:
-            break
-        told.append(line)
-    return told, room
+@dataclass(slots=True)
+class _Telling:
+    """Events in words, as long as there is room."""
+
+    recording: Recording
+    room: int
+
+    def lines(self, rows: list[Row], *, refs: bool = False, least: int = 0) -> list[dict[str, Any]]:
+        told: list[dict[str, Any]] = []
+        for row in rows:
+            line = self._line(row, refs)
+            price = cost(json.dumps(line)) + 1
+            if price > self.room and len(told) >= least:
+                break
+            self.room -= price
+            told.append(line)
+        return told
+
+    def _line(self, row: Row, refs: bool) -> dict[str, Any]:
+        name = TYPE_NAMES[row.type]
+        text = say(name, paths.properties(row.body))
+        line = {"seq": row.seq, "time": format(row.ts), "eventType": name, "text": text}
+        return line | {"ref": self.recording.ref(row.seq)} if refs else line
 
 
-def _summary(chain: list[Row], effects: list[Row]) -> str:
+def _summary(chain: list[Row], effects: _Rows, *, is_cut: bool) -> str:
     event = chain[-1]
     text = f"{_phrase(event)}."
     if len(chain) > 1:
         text += f" Caused by {_phrase(chain[-2])}"
-        text += f", which goes back to {_phrase(chain[0])}." if len(chain) > 2 else "."
+        back = "which goes back at least to" if is_cut else "which goes back to"
+        text += f", {back} {_phrase(chain[0])}." if len(chain) > 2 else "."
     else:
         text += " No cause was recorded for it."
-    if effects:
-        text += (
-            f" It led to {len(effects)} event{'s' if len(effects) > 1 else ''}, first {_phrase(effects[0])}."
-        )
+    if effects.total:
+        plural = "s" if effects.total > 1 else ""
+        text += f" It led to {effects.total} event{plural}, first {_phrase(effects.first[0])}."
     return text
 
 
@@ -160,7 +181,13 @@ def _trade(p: Properties) -> str:
 
 
 def _placed(p: Properties) -> str:
-    return _join("placed", _order_name(p) + ":", _request(p, "Quantity", "Price"))
+    return _join(
+        "placed",
+        _order_name(p) + ":",
+        _request(p, "Quantity", "Price"),
+        _with("limit", p, "LimitPrice", comma=True),
+        _with("stop", p, "StopPrice", comma=True),
+    )
 
 
 def _rejected(p: Properties) -> str:

@@ -28,6 +28,16 @@ def event_id(run_id: str, seq: int) -> str:
     return f"{_head(run_id)}{seq:012x}"
 
 
+def id_bytes(run_id: str, seq: int) -> bytes:
+    """The same as bytes, for answers that are put together of bytes."""
+    return b"%s%012x" % (_head_bytes(run_id), seq)
+
+
+@lru_cache(maxsize=256)
+def _head_bytes(run_id: str) -> bytes:
+    return _head(run_id).encode()
+
+
 def seq_of(run_id: str, text: str) -> int | None:
     """The seq of an event's derived id; None when the id is another run's, or not derived at all."""
     if not is_uuid(text):

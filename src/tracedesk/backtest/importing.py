@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, Final, cast
 
 import orjson
@@ -78,18 +79,19 @@ def import_file(
 
     Name, engine and configuration are what the file does not tell of its runs.
     """
-    source = _Source(path, progress)
-    digest, first = source.survey()
     wanted = run_id_of(run_id) if run_id else None
-    key = hashlib.sha256(f"{digest}\0{wanted or ''}".encode()).hexdigest()
-    known = _known(home, key)
-    if known:
-        return [_present(run) for run in known]
-    with _aside(home, key) as folder:
-        plan = Plan(name or _stem(path), engine, config or {})
-        work = _Work(home, folder, digest, key, plan, wanted, first)
-        work.take(source)
-        return work.finish()
+    with _opened(home, path) as file:
+        source = _Source(file, path.name, progress)
+        digest, first = source.survey()
+        key = hashlib.sha256(f"{digest}\0{wanted or ''}".encode()).hexdigest()
+        known = _known(home, key)
+        if known:
+            return [_present(run) for run in known]
+        with _aside(home, key) as folder:
+            plan = Plan(name or _stem(path), engine, config or {})
+            work = _Work(home, folder, digest, key, plan, wanted, first)
+            work.take(source)
+            return work.finish()
 
 
 def _stem(path: Path) -> str:
@@ -120,13 +122,26 @@ def _present(run: Run) -> Imported:
 # --- the file ---------------------------------------------------------------------------------
 
 
+@contextmanager
+def _opened(home: Home, path: Path) -> Generator[IO[bytes]]:
+    """The file; what comes through a pipe can be read only once, so it is first kept in a nameless one."""
+    with path.open("rb") as file:
+        if file.seekable():
+            yield file
+            return
+        with TemporaryFile(dir=home.runs) as kept:
+            shutil.copyfileobj(file, kept)
+            yield cast("IO[bytes]", kept)
+
+
 class _Source:
     """The lines of a file, read twice: once to know it, once to take it."""
 
-    def __init__(self, path: Path, progress: Progress | None) -> None:
-        self._path = path
+    def __init__(self, file: IO[bytes], name: str, progress: Progress | None) -> None:
+        self._raw = file
+        self._name = name
         self._progress = progress
-        self._size = path.stat().st_size
+        self._size = file.seek(0, os.SEEK_END)
         self.digest = ""
 
     def survey(self) -> tuple[str, str | None]:
@@ -140,11 +155,11 @@ class _Source:
     def lines(self, words: str) -> Iterator[bytes]:
         """Every line without its end; at the end, `digest` is that of the content."""
         content = hashlib.sha256()
-        with self._path.open("rb") as raw, _unpacked(raw) as file:
+        with _unpacked(self._raw) as file:
             for number, line in enumerate(self._bounded(file)):
                 content.update(line)
                 if number % REPORT_EVERY == 0 and self._progress:
-                    self._progress(raw.tell(), self._size, f"{words}, line {number:,}")
+                    self._progress(self._raw.tell(), self._size, f"{words}, line {number:,}")
                 yield line.removeprefix(_BOM).strip() if number == 0 else line.strip()
         self.digest = content.hexdigest()
 
@@ -160,13 +175,14 @@ class _Source:
                 yield line
         except (EOFError, zlib.error, gzip.BadGzipFile):
             raise ImportRefused(
-                f"{self._path} is damaged after line {number}: its compression breaks off; fetch it again"
+                f"{self._name} is damaged after line {number}: its compression breaks off; fetch it again"
             ) from None
 
 
 @contextmanager
 def _unpacked(raw: IO[bytes]) -> Generator[IO[bytes]]:
-    """The content, whatever the file is called."""
+    """The content from its beginning, whatever the file is called."""
+    raw.seek(0)
     magic = raw.read(2)
     raw.seek(0)
     if magic == b"\x1f\x8b":
@@ -270,19 +286,31 @@ class _Work:
                 run.finish(source)
         finally:
             self._close()
+        self._place()
         with Catalog(self.home) as catalog:
             for id in self.open:
-                self._place(id)
                 catalog.refresh(id)
         return [self._outcome(id) for id in ids]
 
-    def _place(self, id: str) -> None:
-        """Give a run its name among the others."""
-        path = Home(self.folder).run_file(id)
-        if has_log(path):
-            raise ImportRefused(f"{path} could not be written whole; is the disk full?")
-        os.rename(path, self.home.run_file(id))
-        sync_folder(self.home.runs)
+    def _place(self) -> None:
+        """Give the runs their names among the others: to all of them, or to none."""
+        placed: list[Path] = []
+        try:
+            for id in self.open:
+                path, place = Home(self.folder).run_file(id), self.home.run_file(id)
+                if has_log(path):
+                    raise ImportRefused(f"{path} could not be written whole; is the disk full?")
+                # A link takes no name that somebody else was given meanwhile; a rename would.
+                os.link(path, place)
+                placed.append(place)
+        except BaseException as problem:
+            for place in placed:
+                place.unlink()
+            if isinstance(problem, FileExistsError):
+                raise _taken(Path(problem.filename2).stem) from None
+            raise
+        finally:
+            sync_folder(self.home.runs)
 
     def _outcome(self, id: str) -> Imported:
         if id in self.present:
@@ -321,9 +349,13 @@ class _Work:
             run = catalog.refresh(id)
             if _key_of(run) == self.key:
                 return run
-        raise ImportRefused(
-            f"run {id} is here already, with other content; import the file under another id with --run-id"
-        )
+        raise _taken(id)
+
+
+def _taken(id: str) -> ImportRefused:
+    return ImportRefused(
+        f"run {id} is here already, with other content; import the file under another id with --run-id"
+    )
 
 
 def _id_of(called: str, digest: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypedDict, cast
 
 import orjson
 
+from tracedesk.backtest.bodies import DEEPEST, nests_deeper
 from tracedesk.backtest.ids import guid_bytes
 from tracedesk.backtest.model import CATEGORIES, RAW, SEVERITIES, TYPES, Category, EventType, Severity
 from tracedesk.primitives import json, time
@@ -27,6 +28,7 @@ _BLANK: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[ \t\r\n]+')
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _PROPERTIES: Final = b'"properties":'
 _DECODER: Final = JSONDecoder()
+_TOO_DEEP: Final = f"Nests deeper than {DEEPEST} levels"
 
 
 class Fault(TypedDict):
@@ -66,7 +68,23 @@ def read(raw: bytes) -> Line:
         return _kept(raw, fault("Line", f"Malformed JSON: {str(problem)[:_SHOWN]}"))
     if not isinstance(members, dict):
         return _kept(raw, fault("Line", "Not a JSON object"))
-    return _event(raw, cast("dict[str, Any]", members))
+    return _shallow(raw, cast("dict[str, Any]", members))
+
+
+def _shallow(raw: bytes, members: dict[str, Any]) -> Line:
+    """The event, unless its members nest so deeply that nothing could be said of them."""
+    others = (value for name, value in members.items() if name != "properties")
+    if _may_nest(raw) and any(map(nests_deeper, others)):
+        return _kept(raw, fault("Line", _TOO_DEEP))
+    try:
+        return _event(raw, members)
+    except RecursionError:
+        return _kept(raw, fault("Line", _TOO_DEEP))
+
+
+def _may_nest(raw: bytes) -> bool:
+    """A quick no for lines that have too few brackets."""
+    return raw.count(b"{") + raw.count(b"[") > DEEPEST
 
 
 def _parsed(raw: bytes) -> Any:
@@ -110,6 +128,9 @@ def _event(raw: bytes, members: dict[str, Any]) -> Line:
 
 def _body(raw: bytes, members: dict[str, Any], faults: list[Fault]) -> tuple[bytes, Mapping[str, Any]]:
     """The properties as they are written in the line, without the blanks between their tokens; and parsed."""
+    if _may_nest(raw) and nests_deeper(members.get("properties")):
+        faults.append(fault("Properties", _TOO_DEEP))
+        return _kept_text(_slow(raw).decode())
     if not isinstance(members.get("properties"), dict):
         return _no_object(members, faults)
     found = _quick(raw, members) or _slow(raw)

@@ -1,8 +1,9 @@
 """Which orders are open: the one fold over order events, for checkpoints while recording and for snapshots.
 
 An order opens when it is placed and ends when it is filled, cancelled or rejected. A StateChange with
-`StateType` "Order" says the same by its `OrderStatus`. An order placed without a quantity ends at its
-first fill.
+`StateType` "Order" says the same by its `OrderStatus`; one with "OrderQuantity" has what the order asks for
+now as its `StateAfter`. An order placed again is amended. One placed without a quantity ends at its first
+fill.
 """
 
 from __future__ import annotations
@@ -112,8 +113,10 @@ class OpenOrders:
             del self.by_ref[ref]
 
     def _change(self, ref: int, seq: int, properties: Mapping[str, Any]) -> bool:
-        status = properties.get("OrderStatus")
-        if properties.get("StateType") != "Order" or not isinstance(status, str):
+        kind, status = properties.get("StateType"), properties.get("OrderStatus")
+        if kind == "OrderQuantity":
+            return self._resize(ref, _number(properties.get("StateAfter")))
+        if kind != "Order" or not isinstance(status, str):
             return False
         if status.lower() in _ENDING:
             self.by_ref.pop(ref, None)
@@ -121,10 +124,23 @@ class OpenOrders:
             self._place(ref, seq, properties)
         return True
 
+    def _resize(self, ref: int, quantity: Decimal | None) -> bool:
+        """Let an open order ask for another quantity; what it has been filled with stays."""
+        order = self.by_ref.get(ref)
+        if order is None or quantity is None:
+            return False
+        order.quantity = quantity
+        if order.filled >= quantity:
+            del self.by_ref[ref]
+        return True
+
 
 def _size(properties: Mapping[str, Any]) -> Decimal | None:
     """The event's quantity without its sign; None when it has none that is a number."""
-    value = properties.get("Quantity")
+    return _number(properties.get("Quantity"))
+
+
+def _number(value: Any) -> Decimal | None:
     if type(value) is int:
         value = Decimal(value)
     found = value if type(value) is Decimal and value.is_finite() else number(value)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from time import perf_counter
 from typing import Any, Final, cast
 
 from tracedesk.backtest import cursors, tables
 from tracedesk.backtest.cursors import Cursor
-from tracedesk.backtest.ids import guid_bytes
+from tracedesk.backtest.ids import guid_bytes, guid_text, id_bytes
 from tracedesk.backtest.model import CATEGORIES, ORDER, POSITION, SEVERITIES, TYPES
 from tracedesk.backtest.query import (
     CATEGORY_NAMES,
@@ -21,7 +22,7 @@ from tracedesk.backtest.query import (
     Window,
 )
 from tracedesk.backtest.schema import INDICATOR_TEXT, ORDER_TEXT, POSITION_TEXT, SYMBOL_TEXT
-from tracedesk.backtest.times import Span, span
+from tracedesk.backtest.times import Span, span, stamp
 from tracedesk.errors import ToolError
 from tracedesk.primitives import json
 from tracedesk.primitives.time import format
@@ -195,21 +196,34 @@ def _short_id(recording: Recording, kind: int, value: str) -> str:
 
 def event_json(recording: Recording, row: Row, fields: Sequence[str] | None = None) -> bytes:
     """One event as the contract's object; its properties are the bytes that were recorded."""
-    parent = b"null"
-    if row.parent is not None:
-        parent = b'"%s"' % recording.id_of(row.parent, row.parent_guid).encode()
-    head = (
-        f'{{"eventId":"{recording.id_of(row.seq, row.guid)}","runId":"{recording.run}",'
-        f'"timestamp":"{format(row.ts)}","eventType":"{TYPE_NAMES[row.type]}",'
-        f'"severity":"{SEVERITY_NAMES[row.severity]}","category":"{CATEGORY_NAMES[row.category]}","properties":'
+    seq, ts, kind, severity, category, parent, guid, body, parent_guid, faults = row
+    return b'{"eventId":"%s%s%s%s%s,"parentEventId":%s,"validationErrors":%s}' % (
+        id_bytes(recording.run, seq) if guid is None else guid_text(guid).encode(),
+        _of_run(recording.run),
+        stamp(ts),
+        _rated(kind, severity, category),
+        body if fields is None else json.dumps(picked(json.loads(body), fields)),
+        b"null" if parent is None else b'"%s"' % _parent_id(recording.run, parent, parent_guid),
+        faults or b"null",
     )
-    body = row.body if fields is None else json.dumps(picked(json.loads(row.body), fields))
-    return b'%s%s,"parentEventId":%s,"validationErrors":%s}' % (
-        head.encode(),
-        body,
-        parent,
-        row.faults or b"null",
-    )
+
+
+def _parent_id(run: str, parent: int, guid: bytes | None) -> bytes:
+    return id_bytes(run, parent) if guid is None else guid_text(guid).encode()
+
+
+@lru_cache(maxsize=64)
+def _of_run(run: str) -> bytes:
+    return f'","runId":"{run}","timestamp":"'.encode()
+
+
+@lru_cache(maxsize=256)
+def _rated(kind: int, severity: int, category: int) -> bytes:
+    """What follows an event's time, up to its properties."""
+    return (
+        f'","eventType":"{TYPE_NAMES[kind]}","severity":"{SEVERITY_NAMES[severity]}",'
+        f'"category":"{CATEGORY_NAMES[category]}","properties":'
+    ).encode()
 
 
 def picked(properties: Any, fields: Sequence[str]) -> dict[str, Any]:
@@ -273,10 +287,9 @@ def answer(recording: Recording, ask: Ask, selection: Selection) -> dict[str, An
 def _find(recording: Recording, ask: Ask, selection: Selection, query: str) -> Found:
     size: int = ask.args["pageSize"]
     if "cursor" not in ask.args:
-        total, index = recording.count(selection), ask.args["pageIndex"]
-        offset = index * size
-        rows = recording.page_at(selection, size, offset) if offset < total else []
-        return Found(rows, total, recording.now, offset + len(rows) < total, index)
+        index = ask.args["pageIndex"]
+        rows, total = recording.page_of(selection, size, index * size)
+        return Found(rows, total, recording.now, index * size + len(rows) < total, index)
     window, total = take_up(recording, ask, query, lambda: recording.count(selection))
     rows = recording.page(selection, window, size + 1)
     return Found(rows[:size], total, window, len(rows) > size)

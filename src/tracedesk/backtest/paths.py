@@ -16,7 +16,9 @@ DEEPEST: Final = 16
 MISSING: Final = object()
 """What a path finds where nothing is; null is a value."""
 
-_parse: Final = JSONDecoder(parse_float=Decimal).decode
+_scan: Final = JSONDecoder(parse_float=Decimal).raw_decode
+_SHORT: Final = 64
+"""Characters of a number that is within the range of exact ones however it is written, but for E notation."""
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_]+")
 
 
@@ -84,6 +86,12 @@ def _refused(name: str, text: str, problem: str) -> ToolError:
 
 def number(value: Any) -> Decimal | None:
     """The exact number a value is: a JSON number or decimal text, never a boolean, never a guess."""
+    if type(value) is Decimal and value.is_finite() and value:
+        text = str(value)
+        if len(text) <= _SHORT and "E" not in text:
+            return value
+    elif type(value) is int and value.bit_length() < _SHORT:
+        return Decimal(value)
     if isinstance(value, bool) or not isinstance(value, (int, Decimal, str)):
         return None
     try:
@@ -93,5 +101,5 @@ def number(value: Any) -> Decimal | None:
 
 
 def properties(body: bytes) -> Any:
-    """An event's recorded properties, exactly. They were strict JSON when they were written."""
-    return _parse(body.decode())
+    """An event's recorded properties, exactly. They were written as strict JSON without blanks."""
+    return _scan(body.decode())[0]

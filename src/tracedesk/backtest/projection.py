@@ -7,9 +7,12 @@ alone and not on how they were batched, so a rebuild gives the same tables.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import cache
+from itertools import chain
 from json import JSONDecoder
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from tracedesk.backtest import schema, validation
@@ -105,29 +108,29 @@ class Projector:
 
     def _name(self, facts: _Facts, events: range, batch: Batch) -> None:
         """What each event names: a symbol, an order, a position, an indicator, a slot."""
-        number = self._texts.number
+        number, slot = self._texts.number, self._slots.number
         symbols, orders = self._texts.known(SYMBOL_TEXT), self._texts.known(ORDER_TEXT)
         indicators = self._texts.known(INDICATOR_TEXT)
-        for at, (row, kind) in enumerate(zip(batch.rows, batch.types, strict=True)):
+        for at, (row, kind, event) in enumerate(zip(batch.rows, batch.types, events, strict=True)):
             symbol = indicator = None
             if SYMBOL in row:
                 value = row[SYMBOL]
                 symbol = symbols.get(value) if type(value) is str else None
-                facts.symbols[at] = symbol = symbol or number(SYMBOL_TEXT, value, events[at])
+                facts.symbols[at] = symbol = symbol or number(SYMBOL_TEXT, value, event)
             if ORDER in row:
                 value = row[ORDER]
                 order = orders.get(value) if type(value) is str else None
-                facts.orders[at] = order = order or number(ORDER_TEXT, value, events[at])
+                facts.orders[at] = order = order or number(ORDER_TEXT, value, event)
                 if order is not None and kind in ORDER_TYPES:
-                    self._checkpoints.add(kind, order, events[at], batch.times[at], row)
+                    self._checkpoints.add(kind, order, event, batch.times[at], row)
             if INDICATOR in row:
                 value = row[INDICATOR]
                 indicator = indicators.get(value) if type(value) is str else None
-                facts.indicators[at] = indicator = indicator or number(INDICATOR_TEXT, value, events[at])
+                facts.indicators[at] = indicator = indicator or number(INDICATOR_TEXT, value, event)
             if kind in _SLOTTED:
-                facts.slots[at] = self._slots.number(kind, symbol, indicator, row, events[at])
+                facts.slots[at] = slot(kind, symbol, indicator, row, event)
             if POSITION in row:
-                facts.positions[at] = number(POSITION_TEXT, row[POSITION], events[at])
+                facts.positions[at] = number(POSITION_TEXT, row[POSITION], event)
 
     def _fill(self, facts: _Facts, events: range, batch: Batch) -> list[tuple[int, bytes]]:
         """Chunks and moments by type, and the events' faults on the way."""
@@ -155,8 +158,8 @@ class Projector:
         faults: _Faults,
     ) -> None:
         gathering = Gathering()
-        rows, times, severities = batch.rows, batch.times, facts.severities
-        for group in grouped([rows[at] for at in places], range(ordinal, ordinal + len(places))):
+        take = _at(places)
+        for group in grouped(take(batch.rows), range(ordinal, ordinal + len(places))):
             columns = group.columns()
             gathering.add(group, columns)
             if validation.may_be_faulty(kind, columns, self._profile):
@@ -164,13 +167,7 @@ class Projector:
                     found = validation.faults_of(kind, row, self._profile)
                     if found:
                         faults[places[place - ordinal]] += found
-        self._chunks.add(
-            kind,
-            [events[at] for at in places],
-            [times[at] for at in places],
-            [severities[at] for at in places],
-            gathering,
-        )
+        self._chunks.add(kind, take(events), take(batch.times), take(facts.severities), gathering)
 
     def _judge_frames(self, batch: Batch, faults: _Faults) -> None:
         """Faults that are not in the properties: brought along, too large, outside the run's time."""
@@ -187,6 +184,13 @@ class Projector:
             for at, time_ns in enumerate(batch.times):
                 if not start <= time_ns <= end:
                     faults[at].append(validation.OUTSIDE)
+
+
+def _at(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes the items at these places out of a column."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda column: (column[places[0]],)
 
 
 def has_given(batch: Batch) -> bool:
@@ -247,14 +251,35 @@ class _Facts:
             "guid": self.guids,
         }
         columns |= {name: column for name, column in perhaps.items() if any(column)}
-        insert(connection, f"INSERT INTO fact({','.join(columns)})", list(columns.values()))
+        _insert_wide(connection, f"INSERT INTO fact({','.join(columns)})", list(columns.values()))
+
+
+_WIDE: Final = 512
+"""Rows of `fact` per statement: opening all of its indexes costs every statement as much as many rows do."""
+
+
+def _insert_wide(connection: Connection, into: str, columns: Sequence[Sequence[Any]]) -> None:
+    """Insert rows given as columns of equal length, as many to a statement as pays."""
+    whole = len(columns[0]) // _WIDE * _WIDE
+    for at in range(0, whole, _WIDE):
+        rows = zip(*(column[at : at + _WIDE] for column in columns), strict=True)
+        connection.execute(_wide(into, len(columns)), list(chain.from_iterable(rows)))
+    if whole < len(columns[0]):
+        insert(connection, into, [column[whole:] for column in columns])
+
+
+@cache
+def _wide(into: str, width: int) -> str:
+    place = f"({','.join('?' * width)})"
+    return f"{into} VALUES {','.join([place] * _WIDE)}"
 
 
 class _Checkpoints:
     """The open orders, and their checkpoints.
 
-    The next one waits until as many order events have passed as orders are open, so that what checkpoints
-    cost stays in proportion to the events, and a replay to its answer.
+    The next one waits until twice as many order events have passed as orders are open, so that what
+    checkpoints cost stays in proportion to the events, and a replay to its answer: telling an open order
+    costs more than replaying two events.
     """
 
     def __init__(self) -> None:
@@ -275,7 +300,7 @@ class _Checkpoints:
             self._is_sorted = False
         if self._count >= self._due:
             self._new.append((event, self._ts, self._count, int(self._is_sorted), self._open.dumped()))
-            self._due = self._count + max(CHECKPOINT, len(self._open.by_ref))
+            self._due = self._count + max(CHECKPOINT, 2 * len(self._open.by_ref))
 
     def finish(self, connection: Connection) -> None:
         if self._new:

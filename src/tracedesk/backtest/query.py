@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from tracedesk.backtest import schema, shadow
 from tracedesk.backtest.cursors import Key
@@ -31,12 +32,31 @@ _INDEXES: Final[Mapping[str, str]] = {
     "position_ref": "fact_by_position",
     "indicator": "fact_by_indicator",
 }
-_COLUMNS: Final = (
-    "f.event, f.ts, f.type, f.severity, f.category, f.parent, f.guid, e.body, "
+_PARENT_GUID: Final = (
     "CASE WHEN f.parent IS NOT NULL THEN (SELECT p.guid FROM fact p "
-    f"WHERE p.event = f.event - f.event % {MAX_SEQ + 1} + f.parent) END, "
+    f"WHERE p.event = f.event - f.event % {MAX_SEQ + 1} + f.parent) END"
+)
+
+
+_FAULTS: Final = (
     "CASE WHEN f.errors IS NOT NULL THEN (SELECT list FROM fault WHERE fault.event = f.event) END"
 )
+
+
+def _columns(parent_guid: str) -> str:
+    """What a `Row` is made of, in its order."""
+    seq = f"f.event & {MAX_SEQ}"
+    return f"{seq}, f.ts, f.type, f.severity, f.category, f.parent, f.guid, e.body, {parent_guid}, {_FAULTS}"
+
+
+_COLUMNS: Final = {True: _columns(_PARENT_GUID), False: _columns("NULL")}
+"""By whether any event of the run has a GUID of its own: most runs have none to look for."""
+
+_FEW: Final = frozenset(("order_ref", "position_ref"))
+"""What few events name: they are not tallied, and are counted by looking at them."""
+
+_REMEMBERED: Final = 64
+"""Selections whose chunks are kept while the run stays as it is."""
 
 
 class Row(NamedTuple):
@@ -91,6 +111,8 @@ class _Sql(NamedTuple):
     source: str
     where: str
     values: tuple[Any, ...]
+    in_order: bool
+    """Whether the source's index gives the rows by time already."""
 
 
 @dataclass(slots=True)
@@ -104,9 +126,10 @@ class _Chunk:
 
 @dataclass
 class Recording:
-    """A run inside one read transaction."""
+    """A run inside one read transaction, or inside several between which nobody wrote to its file."""
 
     run: str
+    version: int
     connection: Connection
     base: int
     head: int
@@ -120,15 +143,31 @@ class Recording:
 
     @classmethod
     def of(cls, reader: Reader, run: str) -> Recording | None:
-        """The run as the reader sees it now; None when it has neither tables nor a shadow of them."""
+        """The run as the reader sees it now; None when it has neither tables nor a shadow of them.
+
+        SQLite changes a connection's data version with every commit of any other connection: with the same
+        version the file is the same, and so is everything that was found out about the run.
+        """
         own = shadow.of(reader)
+        version = next(reader.connection.execute("PRAGMA data_version"))[0]
+        known = _known.get(reader)
+        if known is not None and own is None and (known.version, known.run) == (version, run):
+            return known
         if own is None and not schema.is_indexed(reader.connection):
             return None
+        found = cls._found(reader, run, version, own)
+        if own is None:
+            _known[reader] = found
+        return found
+
+    @classmethod
+    def _found(cls, reader: Reader, run: str, version: int, own: shadow.Shadow | None) -> Recording:
         stream = reader.stream(run)
         head = reader.head(run).seq
         seal = reader.seal(run)
         return cls(
             run=run,
+            version=version,
             connection=reader.connection,
             base=key(stream.id, 0),
             head=head if own is None else min(head, own.done),
@@ -156,6 +195,18 @@ class Recording:
         """The first and the last simulated time, or None without events."""
         row = next(self.connection.execute("SELECT min(min_ts), max(max_ts) FROM span"))
         return None if row[0] is None else (row[0], row[1])
+
+    @cached_property
+    def has_guids(self) -> bool:
+        """Whether any event has brought a GUID of its own."""
+        query = "SELECT 1 FROM fact INDEXED BY fact_by_guid WHERE guid IS NOT NULL LIMIT 1"
+        return any(self.connection.execute(query))
+
+    @cached_property
+    def order_of_types(self) -> Mapping[int, bool]:
+        """The types that the run has events of, and whether their times never step back."""
+        found = self.connection.execute("SELECT type, is_sorted FROM span")
+        return {kind: bool(is_sorted) for kind, is_sorted in found}
 
     # --- names
 
@@ -210,7 +261,7 @@ class Recording:
 
     def events(self, seqs: Sequence[int]) -> list[Row]:
         """Events by their seqs, in the given order."""
-        query = f"SELECT {_COLUMNS} FROM fact f JOIN event e ON e.id = f.event WHERE f.event = ?"
+        query = f"SELECT {self._columns} FROM fact f JOIN event e ON e.id = f.event WHERE f.event = ?"
         rows: list[Row] = []
         for seq in seqs:
             rows += self._rows(self.connection.execute(query, (self.base + seq,)))
@@ -221,12 +272,28 @@ class Recording:
         if selection.is_empty or limit <= 0:
             return []
         sql = self._sql(selection, window)
+        if sql.in_order and not offset:
+            query = (
+                f"SELECT {self._columns} FROM {sql.source} CROSS JOIN event e ON e.id = f.event "
+                f"WHERE {sql.where} ORDER BY f.ts, f.event LIMIT ?"
+            )
+            return self._rows(self.connection.execute(query, (*sql.values, limit)))
+        # What is skipped or sorted is keys alone; only the rows of the page are looked up.
         query = (
-            f"SELECT {_COLUMNS} FROM (SELECT f.event AS at FROM {sql.source} WHERE {sql.where} "
+            f"SELECT {self._columns} FROM (SELECT f.event AS at FROM {sql.source} WHERE {sql.where} "
             "ORDER BY f.ts, f.event LIMIT ? OFFSET ?) CROSS JOIN fact f ON f.event = at "
             "CROSS JOIN event e ON e.id = f.event ORDER BY f.ts, f.event"
         )
-        return list(self._rows(self.connection.execute(query, (*sql.values, limit, offset))))
+        return self._rows(self.connection.execute(query, (*sql.values, limit, offset)))
+
+    def page_of(self, selection: Selection, limit: int, offset: int) -> tuple[list[Row], int]:
+        """A page by its offset in the view of now, and how many events are selected in all."""
+        if not offset and selection.column in _FEW:
+            # A first page that is not full has all of them, and no count is needed.
+            rows = self.page(selection, self.now, limit)
+            return rows, len(rows) if len(rows) < limit else self.count(selection)
+        total = self.count(selection)
+        return (self.page_at(selection, limit, offset) if offset < total else []), total
 
     def page_at(self, selection: Selection, limit: int, offset: int) -> list[Row]:
         """A page by its offset in the view of now; on a sorted type it is found through the chunks."""
@@ -246,10 +313,10 @@ class Recording:
             return
         sql = self._sql(selection, window or self.now)
         query = (
-            f"SELECT {_COLUMNS} FROM {sql.source} JOIN event e ON e.id = f.event "
+            f"SELECT {self._columns} FROM {sql.source} JOIN event e ON e.id = f.event "
             f"WHERE {sql.where} ORDER BY f.ts, f.event"
         )
-        yield from self._rows(self.connection.execute(query, sql.values))
+        yield from map(Row._make, self.connection.execute(query, sql.values))
 
     def bodies(self, selection: Selection) -> Iterator[tuple[int, bytes]]:
         """Seq and properties of every selected event, in recording order where that is cheapest."""
@@ -302,6 +369,8 @@ class Recording:
     def _chunks(self, selection: Selection) -> list[_Chunk] | None:
         """The stretches of a sorted type with what is selected of each; None when chunks cannot tell."""
         if selection not in self._counted:
+            if len(self._counted) >= _REMEMBERED:
+                self._counted.clear()
             self._counted[selection] = self._count_chunks(selection)
         return self._counted[selection]
 
@@ -314,7 +383,7 @@ class Recording:
         ):
             return None
         kind = selection.types[0]
-        if not any(self.connection.execute("SELECT 1 FROM span WHERE type = ? AND is_sorted = 1", (kind,))):
+        if not self.order_of_types.get(kind):
             return None
         span, counted = selection.span, _SEVERITY_COUNTS.get(selection.severity or 0, "n")
         query = (
@@ -372,7 +441,10 @@ class Recording:
         if window.mark < self.head:
             where.append("f.event <= ?")
             values.append(self.base + window.mark)
-        return _Sql(source, " AND ".join(where) or "1", tuple(values))
+        in_order = not window.floor and (
+            selection.faults is not None or len(selection.refs if selection.column else selection.types) == 1
+        )
+        return _Sql(source, " AND ".join(where) or "1", tuple(values), in_order)
 
     def _source(self, selection: Selection, window: Window, where: list[str], values: list[Any]) -> str:
         if window.floor:
@@ -391,14 +463,18 @@ class Recording:
             return "fact f"
         return "fact f INDEXED BY fact_by_type"
 
-    def _rows(self, found: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
-        base = self.base
-        for event, ts, kind, severity, category, parent, guid, body, parent_guid, faults in found:
-            yield Row(event - base, ts, kind, severity, category, parent, guid, body, parent_guid, faults)
+    @property
+    def _columns(self) -> str:
+        return _COLUMNS[self.has_guids]
+
+    def _rows(self, found: Iterable[tuple[Any, ...]]) -> list[Row]:
+        return list(map(Row._make, found))
 
     def _one(self, query: str, values: Sequence[Any]) -> int:
         return next(self.connection.execute(query, values))[0]
 
+
+_known: Final[WeakKeyDictionary[Reader, Recording]] = WeakKeyDictionary()
 
 _NO_EVENT_ID: Final = (
     "eventId: this is no event id. Give a GUID, a seq such as 41, or a tracedesk://backtest reference."

@@ -53,8 +53,8 @@ from tracedesk.journal.sqlite import Connection
 VERSION: Final = 1
 CHUNK: Final = 4_096
 """Events of a type in a full chunk."""
-CHECKPOINT: Final = 256
-"""Order events between two checkpoints of the open orders: what a snapshot replays at most."""
+CHECKPOINT: Final = 32
+"""Order events between two checkpoints of the open orders, unless more than half as many are open."""
 MAX_PATHS: Final = 64
 """Numeric paths of a type that have moments."""
 MAX_KNOWN: Final = 512
@@ -216,6 +216,7 @@ INDEXES: Final = (
     "CREATE INDEX IF NOT EXISTS fact_by_indicator ON fact(indicator, ts, event) WHERE indicator IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS fact_with_errors ON fact(ts, event, errors) WHERE errors IS NOT NULL",
     "CREATE UNIQUE INDEX IF NOT EXISTS fact_by_guid ON fact(guid) WHERE guid IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS checkpoint_by_time ON checkpoint(ts, event) WHERE is_sorted = 1",
 )
 """Partial ones are used when the query says the same: `symbol = ?` implies that it is not null."""
 

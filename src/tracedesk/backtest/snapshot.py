@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, cast
 
 from tracedesk.backtest import paths
@@ -34,9 +35,8 @@ _PLAIN_QUANTITY: Final = re.compile(rb'"Quantity":([0-9]+(?:\.[0-9]+)?)[,}]')
 class Latest(NamedTuple):
     """The last event of a slot up to a time."""
 
-    type: int
     ts: int
-    seq: int
+    event: int
     properties: Mapping[str, Any]
 
 
@@ -124,14 +124,15 @@ def state_at(recording: Recording, ns: int, scope: Scope) -> State:
     state = State()
     told: list[Latest] = []
     positions: list[Latest] = []
-    for latest in _latest(recording, ns, scope):
-        if latest.type == EventType.PositionUpdate:
-            positions.append(latest)
-            state.positions.append(_position(latest.properties))
-        elif latest.type == EventType.IndicatorCalculation:
-            state.indicators.append(_indicator(latest.properties))
+    for kind, ts, event, body in _latest(recording, ns, scope):
+        properties = paths.properties(body)
+        if kind == EventType.IndicatorCalculation:
+            state.indicators.append(_indicator(properties))
+        elif kind == EventType.PositionUpdate:
+            positions.append(Latest(ts, event, properties))
+            state.positions.append(_position(properties))
         else:
-            told.append(latest)
+            told.append(Latest(ts, event, properties))
     if scope.orders:
         state.orders = _open_orders(recording, ns, scope)
     state.pnl = _pnl(state.positions, positions, told, scope)
@@ -140,8 +141,8 @@ def state_at(recording: Recording, ns: int, scope: Scope) -> State:
     return state
 
 
-def _latest(recording: Recording, ns: int, scope: Scope) -> Iterator[Latest]:
-    """One seek for each slot."""
+def _latest(recording: Recording, ns: int, scope: Scope) -> Iterator[tuple[int, int, int, bytes]]:
+    """Type, time, row and properties of the last event of each slot: one seek for each."""
     kinds = [EventType.PositionUpdate, EventType.StateChange]
     kinds += [EventType.IndicatorCalculation] if scope.indicators else []
     where = f"s.type IN ({','.join(str(kind.value) for kind in kinds)})"
@@ -155,8 +156,7 @@ def _latest(recording: Recording, ns: int, scope: Scope) -> Iterator[Latest]:
           ORDER BY f.ts DESC, f.event DESC LIMIT 1)
         WHERE {where} ORDER BY s.id
     """
-    for kind, ts, event, body in recording.connection.execute(query, (ns, *values)):
-        yield Latest(kind, ts, event - recording.base, paths.properties(body))
+    return recording.connection.execute(query, (ns, *values))
 
 
 def _position(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,9 +187,9 @@ def _pnl(
 ) -> Pnl:
     """The sum of the positions, unless a StateChange of the profit came after the last of them."""
     own = [change for change in told if scope.symbols is not None or change.properties.get(SYMBOL) is None]
-    latest = max(own, key=lambda change: (change.ts, change.seq), default=None)
-    newest = max(((p.ts, p.seq) for p in positions), default=None)
-    if latest is not None and (newest is None or (latest.ts, latest.seq) > newest):
+    latest = max(own, key=lambda change: (change.ts, change.event), default=None)
+    newest = max(((p.ts, p.event) for p in positions), default=None)
+    if latest is not None and (newest is None or (latest.ts, latest.event) > newest):
         stated = pnl_told(latest.properties.get("StateAfter"))
         if stated is not None:
             return stated
@@ -302,7 +302,8 @@ def _order_properties(kind: int, body: bytes) -> Mapping[str, Any]:
 
 def _checkpoint(recording: Recording, ns: int) -> _Start:
     query = (
-        "SELECT event, ts, open FROM checkpoint WHERE ts <= ? AND is_sorted = 1 ORDER BY event DESC LIMIT 1"
+        "SELECT event, ts, open FROM checkpoint WHERE ts <= ? AND is_sorted = 1 "
+        "ORDER BY ts DESC, event DESC LIMIT 1"
     )
     for event, ts, dumped in recording.connection.execute(query, (ns,)):
         return _Start(event, ts, OpenOrders.restored(dumped))
@@ -317,18 +318,29 @@ def _order_events(recording: Recording, start: _Start, ns: int) -> list[tuple[in
         "AND f.order_ref IS NOT NULL"
     )
     found: list[tuple[int, int, int, int, bytes]] = []
-    for kind in ORDER_TYPES:
-        first = _first_time(recording, kind, start.event)
+    for kind in ORDER_TYPES & recording.order_of_types.keys():
+        first = _first_time(recording, kind, start)
         if first is not None:
-            found += recording.connection.execute(query, (kind.value, first, ns, start.event))
-    found.sort(key=lambda row: (row[0], row[1]))
+            found += recording.connection.execute(query, (kind, first, ns, start.event))
+    found.sort(key=_BY_TIME)
     return found
 
 
-def _first_time(recording: Recording, kind: EventType, after: int) -> int | None:
-    """The least time that an event of the type can have among those recorded after another event."""
+_BY_TIME: Final = itemgetter(0, 1)
+
+
+def _first_time(recording: Recording, kind: int, start: _Start) -> int | None:
+    """The least time that an event of the type can have among those recorded after the start."""
+    if recording.order_of_types[kind]:
+        query = (
+            "SELECT event FROM fact INDEXED BY fact_by_type WHERE type = ? AND ts < ? "
+            "ORDER BY ts DESC, event DESC LIMIT 1"
+        )
+        # The times never step back, so if the last event before the start's time is not later, none is.
+        if all(event <= start.event for (event,) in recording.connection.execute(query, (kind, start.ts))):
+            return start.ts
     query = "SELECT min(min_ts) FROM chunk WHERE type = ? AND last > ?"
-    return next(recording.connection.execute(query, (kind.value, after)))[0]
+    return next(recording.connection.execute(query, (kind, start.event)))[0]
 
 
 # --- two times ----------------------------------------------------------------------------------------

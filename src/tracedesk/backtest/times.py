@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from tracedesk.errors import ToolError
-from tracedesk.primitives.time import EARLIEST, LATEST, Edge, Instant, parse
+from tracedesk.primitives.time import EARLIEST, LATEST, MINUTE, SECOND, Edge, Instant, format, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,19 @@ class Span:
 
 
 ALWAYS = Span()
+
+
+def stamp(ns: int) -> bytes:
+    """An instant as `format` writes it. Most lie on a second, and many in the same minute."""
+    minute, rest = divmod(ns, MINUTE)
+    second, fraction = divmod(rest, SECOND)
+    return format(ns).encode() if fraction else b"%s%02dZ" % (_minute(minute), second)
+
+
+@lru_cache(maxsize=4_096)
+def _minute(minutes: int) -> bytes:
+    """The text of a minute, up to its seconds."""
+    return format(minutes * MINUTE).removesuffix("00Z").encode()
 
 
 def instant(args: Mapping[str, Any], name: str, edge: Edge) -> Instant:

@@ -47,8 +47,9 @@ class Memory:
         orders: dict[str, Order] = {}
         for event in self.events:
             id_ = event.properties.get("OrderId")
-            if event.type == "OrderPlaced":
-                assert id_ not in orders
+            if event.type == "OrderPlaced" and id_ in orders:
+                orders[id_].amend(event)
+            elif event.type == "OrderPlaced":
                 orders[str(id_)] = Order(event)
             elif id_ is not None:
                 orders[id_].take(event)
@@ -57,11 +58,16 @@ class Memory:
 
 @dataclass(slots=True)
 class Order:
-    """An order's life: placed, then executed, and refused or cancelled at most once."""
+    """An order's life: placed, perhaps amended, then executed, and refused or cancelled at most once."""
 
     placed: Told
     filled: Any = 0
     ends: list[str] = field(default_factory=list[str])
+
+    def amend(self, event: Told) -> None:
+        assert event.parent == self.placed.seq, "an amendment follows from what it amends"
+        assert event.properties["ChangeReason"], "an order is placed twice only to be amended"
+        self.placed = event
 
     def take(self, event: Told) -> None:
         assert event.parent == self.placed.seq, "an order's events follow from its placing"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import TracebackType
 from typing import Any, Final
@@ -99,6 +99,7 @@ class _Teller:
     engine: Any
     tape: Tape
     _series: list[_Series] = field(default_factory=list[_Series])
+    _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
     _books: dict[str, _Book] = field(default_factory=dict[str, _Book])
     _seen: set[str] = field(default_factory=set[str])
     _start: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
@@ -213,6 +214,7 @@ class _Teller:
             },
         )
         cause = self.tape.seq_of(parent) if parent and self.tape.knows(parent) else None
+        self._tickets[order] = ticket
         self.tape.placed(time, ticket, cause)
 
     def _OrderFilled(self, time: int, order: str, told: Mapping[str, Any]) -> None:
@@ -240,8 +242,17 @@ class _Teller:
         self.tape.cancelled(time, order, "Expired")
 
     def _OrderUpdated(self, time: int, order: str, told: Mapping[str, Any]) -> None:
-        figures = {"Price": _decimal(told["price"]), "StopPrice": _decimal(told["trigger_price"])}
-        self.tape.order_changed(time, order, None, Decimal(told["quantity"]), "Updated", figures)
+        """An order with other terms is placed again: what the engine leaves out is as it was."""
+        before = self._tickets[order]
+        price, stop = _decimal(told["price"]), _decimal(told["trigger_price"])
+        ticket = self._tickets[order] = replace(
+            before,
+            quantity=Decimal(told["quantity"]),
+            price=before.price if price is None else price,
+            stop=before.stop if stop is None else stop,
+            more={**before.more, "ChangeReason": "Updated"},
+        )
+        self.tape.placed(time, ticket, self.tape.seq_of(order))
 
     def _OrderModifyRejected(self, time: int, order: str, told: Mapping[str, Any]) -> None:
         self.tape.order_changed(time, order, None, None, f"{told['type']}: {told['reason']}")

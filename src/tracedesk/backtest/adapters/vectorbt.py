@@ -15,6 +15,9 @@ from tracedesk.backtest.adapters.values import Number, Plain, number, quantity, 
 
 _FILLED: Final = 0
 _IGNORED: Final = 1
+_SHORT_ONLY: Final = 1
+_TARGETS: Final = 3
+"""The first of the engine's size types that are targets: an amount, a value, a share."""
 
 
 def record(portfolio: Any, recorder: Sink, *, indicators: Mapping[str, Any] | None = None) -> None:
@@ -118,7 +121,7 @@ class _Teller:
 
     def _place(self, time: int, column: _Column, request: Mapping[str, Any]) -> str:
         order, filled = f"log-{request['id']}", request["res_status"] == _FILLED
-        side = int(request["res_side"]) if filled else int(request["req_size"] < 0)
+        side = int(request["res_side"]) if filled else int(not _is_purchase(request))
         units = _asked(request)
         if units is None and filled:
             units = size(request["res_size"])
@@ -160,6 +163,18 @@ class _Teller:
 def _asked(request: Mapping[str, Any]) -> Plain | None:
     """The units asked for; None for all there is, or for a target, which only the result turns into units."""
     return size(request["req_size"]) if request["req_size_type"] == 0 else None
+
+
+def _is_purchase(request: Mapping[str, Any]) -> bool:
+    """Whether a request that came to nothing was to buy, by the engine's own rules."""
+    units = float(request["req_size"]) * (-1 if int(request["req_direction"]) == _SHORT_ONLY else 1)
+    kind = int(request["req_size_type"])
+    if kind < _TARGETS:
+        return units > 0
+    # A target is what the position shall be: in units, in money, or as a share of the account's value.
+    value, price = float(request["value"]), float(request["val_price"])
+    scale = {_TARGETS: 1.0, _TARGETS + 1: 1 / price, _TARGETS + 2: value / price}[kind] if price else 1.0
+    return units * scale > float(request["position"])
 
 
 def _by_row(records: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
