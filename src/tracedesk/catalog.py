@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,13 +10,20 @@ from typing import Any, Final, Literal
 
 from tracedesk.home import Home, alone
 from tracedesk.journal import Head, JournalError, Reader, Seal, StreamPruned
-from tracedesk.journal.sqlite import BusyError, Connection, SQLiteError, connect
+from tracedesk.journal.sqlite import (
+    BusyError,
+    Connection,
+    Patience,
+    SQLiteError,
+    connect,
+    create_private,
+    patiently,
+)
 from tracedesk.primitives import json
 
 VERSION: Final = 1
 """The schema's number, kept in the file's header; an older file is rebuilt when it is opened."""
 
-BUSY_MS: Final = 5_000
 _COLUMNS: Final = "id, file, name, kind, created_ns, ended_ns, status, events, pruned, meta"
 _SCHEMA: Final = """
 DROP TABLE IF EXISTS run;
@@ -285,35 +289,15 @@ def _run(row: tuple[Any, ...]) -> Run:
 
 
 def _connect(path: Path) -> Connection:
-    _create(path)
+    create_private(path)
     connection = connect(path)
     try:
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        connection.set_busy_handler(Patience())
         connection.transaction_mode = "IMMEDIATE"
-        _use_wal(connection)
+        patiently(connection, "PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA trusted_schema = OFF")
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def _create(path: Path) -> None:
-    """An empty file for its owner alone, unless it is there: then it must not even be opened, since
-    closing it would drop the locks that this process has on it."""
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-
-
-def _use_wal(connection: Connection) -> None:
-    """Switching a new file to WAL does not consult the busy timeout; so it is waited for here."""
-    deadline = time.monotonic() + BUSY_MS / 1000
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except BusyError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.001)

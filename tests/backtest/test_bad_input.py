@@ -13,9 +13,13 @@ import pytest
 
 from tests.backtest.desks import T0, Agent, agent, record, storied, story
 from tests.support import run
+from tracedesk.backtest import runs
 from tracedesk.backtest.ids import event_id
+from tracedesk.backtest.page import order_guid
 from tracedesk.home import Home
-from tracedesk.journal import Journal
+from tracedesk.journal import Entry, Journal
+from tracedesk.primitives.ids import uuid7
+from tracedesk.primitives.time import SystemClock
 
 INJECTIONS = (
     "'; DROP TABLE event; --",
@@ -280,5 +284,59 @@ def test_a_run_whose_file_was_replaced_is_read_anew(tmp_path: Path) -> None:
             with Journal(home.run_file(id)) as journal:
                 journal.prune(id)
             assert "were pruned" in (await desk.refused("describe_run", runId=id))["message"]
+
+    run(main())
+
+
+def test_an_order_guid_of_the_run_that_is_none_finds_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with storied(tmp_path) as (desk, id):
+            for tail in ("zzzzzzzzzzzz", "+00000000001", "0000_0000_01"):
+                value = order_guid(id, 0)[:24] + tail
+                found = await desk.call(
+                    "get_events_by_entity", runId=id, entityType="OrderId", entityValue=value
+                )
+                assert found["events"] == []
+
+    run(main())
+
+
+def test_an_id_that_is_none_is_refused_under_the_name_of_its_parameter(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with storied(tmp_path) as (desk, id):
+            for tool, name in (("explain_event", "eventId"), ("query_event_sequence", "rootEventId")):
+                bad = await desk.refused(tool, runId=id, **{name: "abc"})
+                assert bad["code"] == "INVALID_PARAMETER"
+                assert bad["message"].startswith(f"{name}: this is no event id")
+                assert bad["details"]["path"] == [name]
+
+    run(main())
+
+
+def _nested(home: Path, depth: int) -> str:
+    """A run whose one event nests deeper than a recorder takes, as files of other makers may have it."""
+    id = uuid7()
+    journal, stream = runs.create(Home.open(home), id, runs.Plan("deep"), SystemClock())
+    with journal:
+        body = b'{"n":7,"a":' * depth + b"1" + b"}" * depth
+        journal.append(id, [Entry("StateChange", T0, body)])
+        runs.seal(journal, stream, "ended", {})
+        runs.index(journal, stream)
+    runs.register(Home.open(home), id)
+    return id
+
+
+@pytest.mark.parametrize("depth", [101, 260, 900])
+def test_an_event_that_nests_too_deeply_is_answered_as_text_where_it_cannot_be_told(
+    tmp_path: Path, depth: int
+) -> None:
+    async def main() -> None:
+        about: dict[str, Any] = {"runId": _nested(tmp_path, depth), "eventType": "StateChange"}
+        async with agent(tmp_path) as desk:
+            table = await desk.call("get_events_by_type", **about, format="table")
+            assert table["tables"][0]["columns"] == ["seq", "time", "_raw"]
+            assert table["tables"][0]["rows"][0][2].startswith('{"n":7,"a":{')
+            picked = await desk.call("get_events_by_type", **about, fields=["n", "_raw"])
+            assert list(picked["events"][0]["properties"]) == ["_raw"]
 
     run(main())

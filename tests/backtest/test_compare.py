@@ -273,3 +273,26 @@ def test_orders_that_are_cancelled_for_another_reason_part_two_runs(tmp_path: Pa
             assert "Replaced" in parting["other"]["text"]
 
     run(main())
+
+
+def _hedged(home: Path, *, named: bool) -> str:
+    """Two positions of one symbol at once: one gains 30 and closes, then the other loses 10 and closes."""
+    with record(home) as rec:
+        for step, (id, size, realized, unrealized) in enumerate(
+            [("a", 5, 0, 0), ("b", -5, 0, 0), ("a", 5, 0, 20), ("a", 0, 30, 0), ("b", 0, -10, 0)]
+        ):
+            gains = {"realized": realized, "unrealized": unrealized}
+            rec.position(T0 + step * DAY, "A", size, 1, position_id=id if named else None, **gains)
+    return rec.run_id
+
+
+def test_positions_that_are_held_side_by_side_are_counted_each_on_its_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        one, other = _hedged(tmp_path, named=True), _hedged(tmp_path, named=False)
+        async with agent(tmp_path) as desk:
+            left, right = (await desk.call("compare_runs", runId=one, otherRunId=other))["runs"]
+            assert (left["pnl"]["total"], left["closings"], left["winRate"]) == (20, 2, Decimal("0.500000"))
+            assert left["maxDrawdown"] == 10
+            assert (right["pnl"]["total"], right["maxDrawdown"]) == (-10, 40)
+
+    run(main())

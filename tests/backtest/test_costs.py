@@ -50,8 +50,8 @@ def count(tmp_path_factory: pytest.TempPathFactory) -> Count:
     import tiktoken
 
     found = importlib.util.find_spec("bpe_openai")
-    if found is None or found.origin is None:
-        pytest.skip("o200k_base comes with the bpe_openai wheel, which is not installed")
+    assert found is not None, "bpe_openai of the dev extra is not installed"
+    assert found.origin is not None
     folder = tmp_path_factory.mktemp("vocabulary")
     packed = Path(found.origin).parent / "data" / "o200k_base.tiktoken.gz"
     (folder / hashlib.sha1(O200K.encode()).hexdigest()).write_bytes(gzip.decompress(packed.read_bytes()))
@@ -107,6 +107,101 @@ def test_no_answer_in_words_passes_its_budget_though_every_text_is_noise(
                 told = await desk.text(tool, runId=id, **arguments)
                 assert count(told) <= most, (tool, count(told))
                 assert json.loads(told)["metadata"]["truncated"] is True or "eventType" in arguments
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["base64", "ascii", "cuneiform", "han"])
+def test_no_page_passes_the_budget_though_every_text_is_noise(
+    tmp_path: Path, count: Count, kind: str
+) -> None:
+    """Tables, cursor pages, chains and deltas; one event alone is larger than the budget."""
+
+    async def main() -> None:
+        id = _record_noise(tmp_path, kind)
+        rejected: dict[str, Any] = {"runId": id, "eventType": "OrderRejection"}
+        async with agent(tmp_path) as desk:
+            first = await desk.call("get_events_by_type", **rejected, pageSize=2)
+            cursor = first["metadata"]["nextCursor"]
+            asked: list[tuple[str, dict[str, Any]]] = [
+                ("get_events_by_type", {**rejected, "format": "table", "pageSize": 1_000}),
+                ("get_events_by_type", {**rejected, "pageSize": 50, "cursor": cursor}),
+                ("get_events_by_type", {**rejected, "format": "table", "fields": [noise(kind, 200, 1)] * 60}),
+                ("get_events_by_type", {**rejected, "format": "table", "pageSize": 1, "pageIndex": 100}),
+                ("query_event_sequence", {"runId": id, "rootEventId": "130", "format": "table"}),
+                ("query_event_sequence", {"runId": id, "rootEventId": "129", "format": "table"}),
+                ("query_event_sequence", {"runId": id, "pageSize": 100, "format": "table"}),
+                ("state_delta", {"runId": id, "startTime": "2025-01-01", "endTime": "2025-01-03"}),
+                ("list_backtest_runs", {}),
+            ]
+            for tool, arguments in asked:
+                told = await desk.text(tool, **arguments)
+                assert count(told) <= BUDGET, (tool, arguments, count(told))
+
+    run(main())
+
+
+def _bulk(home: Path) -> str:
+    """Three events, the second of which has a text larger than any answer may be."""
+    with record(home) as rec:
+        for number in range(3):
+            text = "too much " * (30_000 if number == 1 else 1)
+            rec.emit("RiskEvent", T0 + number, {"RiskType": "x", "Note": text, "N": number})
+    return rec.run_id
+
+
+def test_long_values_of_a_single_row_are_cut_in_tables_and_the_answer_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        about: dict[str, Any] = {"runId": _bulk(tmp_path), "eventType": "RiskEvent", "format": "table"}
+        async with agent(tmp_path) as desk:
+            first = await desk.call("get_events_by_type", **about)
+            assert (first["metadata"]["returnedCount"], first["metadata"]["truncated"]) == (1, True)
+            second = await desk.call("get_events_by_type", **about, cursor=first["metadata"]["nextCursor"])
+            ((seq, _, kind, note, number),) = second["tables"][0]["rows"]
+            assert (seq, kind, number) == (2, "x", 1)
+            assert note.startswith("too much too much")
+            assert note.endswith("…")
+            assert second["metadata"]["truncated"] is True
+            assert any("event 2 are cut" in warning for warning in second["metadata"]["warnings"])
+            third = await desk.call("get_events_by_type", **about, cursor=second["metadata"]["nextCursor"])
+            assert [row[-1] for row in third["tables"][0]["rows"]] == [2]
+            assert "warnings" not in third["metadata"]
+
+    run(main())
+
+
+def test_an_event_beyond_the_budget_is_refused_on_a_cursor_page_and_served_by_its_index(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        about: dict[str, Any] = {"runId": _bulk(tmp_path), "eventType": "RiskEvent", "pageSize": 1}
+        async with agent(tmp_path) as desk:
+            first = await desk.call("get_events_by_type", **about)
+            bad = await desk.refused("get_events_by_type", **about, cursor=first["metadata"]["nextCursor"])
+            assert (bad["code"], bad["details"]["maxTokens"]) == ("RESULT_TOO_LARGE", BUDGET)
+            after = await desk.call("get_events_by_type", **about, cursor=bad["details"]["nextCursor"])
+            assert after["events"][0]["properties"]["N"] == 2
+            whole = await desk.call("get_events_by_type", **about, pageIndex=1)
+            assert len(whole["events"][0]["properties"]["Note"]) == 270_000
+
+    run(main())
+
+
+def test_a_chain_beyond_the_budget_is_cut_in_tables_and_the_answer_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            root = rec.risk(T0, "root")
+            for number in range(900):
+                rec.risk(T0 + number, f"a risk that has the number {number}", parent=root)
+        async with agent(tmp_path) as desk:
+            found = await desk.call("query_event_sequence", runId=rec.run_id, rootEventId="1", format="table")
+            chains, risks = found["tables"]
+            shown = [row[0] for row in risks["rows"]]
+            assert chains["rows"] == [[1, shown, None]]
+            assert shown == list(range(1, len(shown) + 1))
+            assert 100 < len(shown) < 901
+            assert found["metadata"]["truncated"] is True
+            assert f"cut to {len(shown)} of its 901 events" in found["metadata"]["warnings"][0]
 
     run(main())
 

@@ -148,3 +148,14 @@ def test_the_edge_of_a_chunk_has_the_moments_of_its_own_numbers(
     found = sum((within(part, first, last) for part in given_parts), Moments())
     assert (found.count, found.sum()) == (chosen.count, chosen.sum())
     assert found.squares == chosen.squares * 10 ** (2 * (found.scale - chosen.scale))
+
+
+@pytest.mark.parametrize("shown", ["{}", "-{}"])
+def test_a_number_just_below_the_bound_is_exact_and_one_at_it_is_none(shown: str) -> None:
+    below = Decimal(shown.format("9" * 96 + ".5"))
+    found = numbers([below, 1])
+    assert found is not None
+    assert [money.from_units(unit, found.scale) for unit in found.units] == [below, 1]
+    assert numbers([Decimal(shown.format("1" + "0" * 96 + ".0"))]) is None
+    assert numbers([int(shown.format("9" * 96))]) is not None
+    assert numbers([int(shown.format("1" + "0" * 96))]) is None

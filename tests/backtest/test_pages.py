@@ -246,3 +246,24 @@ def test_only_the_named_fields_of_the_properties_are_returned(tmp_path: Path) ->
             assert bad["code"] == "INVALID_PARAMETER"
 
     run(main())
+
+
+@pytest.mark.parametrize("format", ["events", "table"])
+def test_a_field_finds_a_key_that_has_dots_itself_in_objects_and_in_tables(
+    tmp_path: Path, format: str
+) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            rec.emit("RiskEvent", T0, {"RiskType": "x", "x.y": 7, "a": {"b.c": 8, "b": {"d": 9}}})
+        about: dict[str, Any] = {"runId": rec.run_id, "eventType": "RiskEvent", "format": format}
+        async with agent(tmp_path) as desk:
+            found = await desk.call("get_events_by_type", **about, fields=["x.y", "$.a.b.c", "a.b.d", "a.z"])
+            if format == "events":
+                expected = {"x.y": 7, "a": {"b.c": 8, "b": {"d": 9}}}
+                assert found["events"][0]["properties"] == expected
+            else:
+                table = found["tables"][0]
+                shown = dict(zip(table["columns"], table["rows"][0], strict=True))
+                assert {"x.y": 7, "a.b.c": 8, "a.b.d": 9}.items() <= shown.items()
+
+    run(main())

@@ -438,7 +438,8 @@ def test_forgotten_texts_keep_their_numbers(tmp_path: Path) -> None:
             for n in range(20):
                 number = texts.number(2, f"order {n}", round * 20 + n)
                 assert given.setdefault(n, number) == number
-            texts.finish(journal.connection)
+            texts.put(journal.connection)
+            texts.settle()
     assert next(iter(journal.connection.execute("SELECT count(*) FROM text")))[0] == 20
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.backtest.files import opened
 from tracedesk.backtest import charts, report, story
 from tracedesk.backtest.charts import COLUMNS, MARK, PLOT, Marks, Series
+from tracedesk.backtest.positions import Positions
 from tracedesk.backtest.recorder import Recorder
 from tracedesk.home import Home
 from tracedesk.primitives.time import DAY, SECOND, parse
@@ -423,3 +424,15 @@ def test_a_mark_stands_at_the_mean_of_what_it_stands_for() -> None:
         (MARK, 50.0, 1, "at 50.0"),
     ]
     assert marks.count == 3
+
+
+@pytest.mark.parametrize(("ids", "values"), [(("a", "b"), [5, 12, 7]), ((None, None), [5, 7, 0])])
+def test_the_curve_of_positions_adds_up_those_that_are_held_side_by_side(
+    home: Home, ids: tuple[str | None, str | None], values: list[int]
+) -> None:
+    with Recorder(home, "hedged") as recorder:
+        for step, (id, gain) in enumerate([(ids[0], 5), (ids[1], 7), (ids[0], 0)]):
+            recorder.position(START + step * DAY, "A", 1, 1, unrealized=gain, position_id=id)
+    with opened(home, recorder.run_id) as recording:
+        told = story.tell(story.events_of(recording), START, START + 2 * DAY, Positions.of(recording))
+    assert told.held.values == values

@@ -321,3 +321,83 @@ def test_a_fill_in_an_earlier_chunk_than_the_last_ends_its_order(tmp_path: Path)
         for number in range(5_000):
             rec.emit("TradeExecution", T0 + 2 + number, {"Price": 1, "Quantity": 1})
     assert ask(tmp_path, rec.run_id, T0 + 10_000)["state"]["activeOrders"] == []
+
+
+def changes(home: Path, id: str, start: int, end: int) -> Any:
+    """What changed between two times."""
+
+    async def main() -> Any:
+        async with agent(home) as desk:
+            return await desk.call("state_delta", runId=id, startTime=format(start), endTime=format(end))
+
+    return run(main())
+
+
+def test_a_delta_tells_an_order_that_was_enlarged_or_repriced_as_amended(tmp_path: Path) -> None:
+    with record(tmp_path) as rec:
+        for name in ("larger", "dearer", "stop", "filled", "same"):
+            rec.order_placed(T0, name, "A", "Buy", 2, price=10, StopPrice=9)
+        rec.order_placed(T0 + MINUTE, "larger", "A", "Buy", 5, price=10, StopPrice=9)
+        rec.order_placed(T0 + MINUTE, "dearer", "A", "Buy", 2, price=11, StopPrice=9)
+        rec.order_placed(T0 + MINUTE, "stop", "A", "Buy", 2, price=10, StopPrice=8)
+        rec.trade(T0 + MINUTE, "filled", "A", "Buy", 1, 10)
+    told = {
+        order["engineOrderId"]: order for order in changes(tmp_path, rec.run_id, T0, T0 + MINUTE)["orders"]
+    }
+    assert {name: order["change"] for name, order in told.items()} == {
+        "larger": "amended",
+        "dearer": "amended",
+        "stop": "amended",
+        "filled": "filled in part",
+    }
+    assert told["larger"]["terms"] == {"Quantity": {"before": 2, "after": 5}}
+    assert (told["larger"]["quantity"], told["larger"]["quantityBefore"]) == (5, 2)
+    assert told["dearer"]["terms"] == {"Price": {"before": 10, "after": 11}}
+    assert told["stop"]["terms"] == {"StopPrice": {"before": 9, "after": 8}}
+    assert (told["filled"]["quantity"], told["filled"]["quantityBefore"]) == (1, 2)
+
+
+def test_a_delta_knows_an_indicator_whatever_order_its_parameters_are_in(tmp_path: Path) -> None:
+    with record(tmp_path) as rec:
+        rec.indicator(T0, "m", 1, symbol="A", parameters={"a": 1, "b": {"c": 2, "d": 3}})
+        rec.indicator(T0 + MINUTE, "m", 2, symbol="A", parameters={"b": {"d": 3, "c": 2}, "a": 1})
+    (change,) = changes(tmp_path, rec.run_id, T0, T0 + MINUTE)["indicators"]
+    assert change["value"] == {"before": 1, "after": 2}
+
+
+def test_positions_of_one_symbol_with_ids_are_held_side_by_side(tmp_path: Path) -> None:
+    with record(tmp_path) as rec:
+        rec.position(T0, "A", 1, 10, realized=2, unrealized=3, position_id="long")
+        rec.position(T0, "A", -5, 12, realized=0, unrealized=4, position_id=7)
+        for number in range(2):
+            rec.position(T0 + MINUTE, "A", 1, 9, realized=0, unrealized=1, position_id=f"brief {number}")
+            rec.position(T0 + MINUTE, "A", 0, 9, realized=10, unrealized=0, position_id=f"brief {number}")
+    first = ask(tmp_path, rec.run_id, T0)["state"]
+    assert [(p["positionId"], p["quantity"]) for p in first["positions"]] == [("long", 1), ("7", -5)]
+    assert first["pnl"] == {"total": 9, "realized": 2, "unrealized": 7}
+    second = ask(tmp_path, rec.run_id, T0 + MINUTE)["state"]
+    assert second["positions"][:2] == first["positions"]
+    (closed,) = second["positions"][2:]
+    assert (closed["quantity"], closed["realizedPnL"], closed["closedPositions"]) == (0, 20, 2)
+    assert second["pnl"] == {"total": 29, "realized": 22, "unrealized": 7}
+    moved = changes(tmp_path, rec.run_id, T0, T0 + MINUTE)["positions"]
+    assert [(p["positionId"], p["realizedPnL"]["after"]) for p in moved] == [("brief 0", 10), ("brief 1", 10)]
+
+
+def test_a_symbol_with_an_update_that_names_no_position_has_a_single_one(tmp_path: Path) -> None:
+    with record(tmp_path) as rec:
+        rec.position(T0, "A", 1, 10, realized=1, unrealized=1, position_id="p")
+        rec.position(T0 + 1, "A", 2, 10, realized=2, unrealized=2)
+        rec.position(T0 + 2, "A", 3, 10, realized=3, unrealized=3, position_id="q")
+    for step, quantity in ((1, 2), (2, 3)):
+        state = ask(tmp_path, rec.run_id, T0 + step)["state"]
+        assert [p["quantity"] for p in state["positions"]] == [quantity]
+        assert state["pnl"]["total"] == 2 * quantity
+
+
+def test_the_profit_is_found_however_its_state_type_is_spelled(tmp_path: Path) -> None:
+    for spelled in ("PnL", "pnl", "PNL"):
+        with record(tmp_path) as rec:
+            rec.state_change(T0, spelled, after={"Total": -5})
+        found = ask(tmp_path, rec.run_id, T0)
+        assert (found["state"]["pnl"]["total"], found["metadata"]["pnlSource"]) == (-5, "stateChange")

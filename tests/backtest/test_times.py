@@ -11,7 +11,7 @@ from tests.backtest.desks import T0, agent, record
 from tests.support import run
 from tracedesk.backtest.times import ALWAYS, Span, instant, span
 from tracedesk.errors import ToolError
-from tracedesk.primitives.time import DAY, parse
+from tracedesk.primitives.time import DAY, LATEST, parse
 
 
 def test_a_span_without_bounds_is_all_of_time() -> None:
@@ -106,3 +106,26 @@ def test_a_range_outside_the_run_is_empty_and_tells_the_runs_own_range(tmp_path:
             }
 
     run(main())
+
+
+@pytest.mark.parametrize("text", ["9999-12-31", "2262-04-12", "2300-02-28T10:00:00+02:00"])
+def test_an_end_after_all_that_can_be_recorded_is_the_end_of_it(text: str) -> None:
+    assert span({"endTime": text}) == ALWAYS
+    assert instant({"timestamp": text}, "timestamp", "end").ns == LATEST
+    with pytest.raises(ToolError, match=r"startTime: .* out of range"):
+        span({"startTime": text})
+
+
+@pytest.mark.parametrize("text", ["1600-01-01", "0001-01-01T00:00:00Z", "1677-09-20"])
+def test_a_start_before_all_that_can_be_recorded_is_its_begin(text: str) -> None:
+    assert span({"startTime": text}) == ALWAYS
+    with pytest.raises(ToolError, match=r"endTime: .* out of range"):
+        span({"endTime": text})
+
+
+@pytest.mark.parametrize("text", ["9999-02-29", "9999-13-01", "3000-01-01T25:00:00Z", "1600-02-30"])
+def test_a_far_time_that_is_none_is_refused_all_the_same(text: str) -> None:
+    for name in ("startTime", "endTime"):
+        with pytest.raises(ToolError) as caught:
+            span({name: text})
+        assert caught.value.code == "INVALID_PARAMETER"

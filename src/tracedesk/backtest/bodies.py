@@ -23,6 +23,8 @@ _MAX_EXPONENT: Final = 6144
 DEEPEST: Final = 100
 """Objects and lists within one another that properties may have; what nests deeper is kept as its text."""
 
+_TOO_DEEP: Final = f"the properties nest deeper than {DEEPEST} objects and lists; give what is deeper as text"
+
 Moment = int | str | datetime | date
 """A simulated time: UTC nanoseconds, ISO 8601, or a datetime; without a zone it is UTC."""
 
@@ -30,38 +32,43 @@ Moment = int | str | datetime | date
 def plain(properties: Mapping[str, Any]) -> dict[str, Any]:
     """A copy that later changes of the caller's objects do not reach, of JSON's own kinds of values.
 
-    Scalars of numerical libraries become the numbers they are, dates ISO text, enums their values.
+    Scalars of numerical libraries become the numbers they are, dates ISO text, enums their values. What nests
+    deeper than DEEPEST is refused.
     """
     if isinstance(properties, dict):
         return _plain_dict(properties)
     return _plain_dict({str(name): value for name, value in properties.items()})
 
 
-def _plain_dict(members: dict[str, Any]) -> dict[str, Any]:
+def _plain_dict(members: dict[str, Any], depth: int = 1) -> dict[str, Any]:
+    if depth > DEEPEST:
+        raise ValueError(_TOO_DEEP)
     copy = dict(members)
     for name, value in members.items():
         if type(value) not in _SCALARS:
-            copy[name] = _plain(value)
+            copy[name] = _plain(value, depth + 1)
     return copy
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, depth: int) -> Any:
     kind = cast("type[Any]", type(value))
     if kind is dict:
-        return _plain_dict(value)
+        return _plain_dict(value, depth)
     if kind in _SCALARS:
         return value
     if isinstance(value, Mapping):
         members = cast("Mapping[Any, Any]", value)
-        return {str(name): _plain(member) for name, member in members.items()}
+        return _plain_dict({str(name): member for name, member in members.items()}, depth)
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item) for item in cast("list[Any]", value)]
-    return _converted(value)
+        if depth > DEEPEST:
+            raise ValueError(_TOO_DEEP)
+        return [_plain(item, depth + 1) for item in cast("list[Any]", value)]
+    return _converted(value, depth)
 
 
-def _converted(value: Any) -> Any:
+def _converted(value: Any, depth: int) -> Any:
     if isinstance(value, Enum):
-        return _plain(value.value)
+        return _plain(value.value, depth)
     if isinstance(value, (datetime, date)):
         return times.format(nanoseconds(value))
     if isinstance(value, UUID):

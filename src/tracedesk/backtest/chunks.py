@@ -173,34 +173,38 @@ class Chunks:
         if chunk.n == CHUNK:
             self._close(span)
 
-    def finish(self, connection: Connection) -> None:
+    def put(self, connection: Connection) -> None:
         """Write what the batch changed."""
         rows = [span.row(kind) for kind, span in self._spans.items()]
         connection.executemany("INSERT OR REPLACE INTO span VALUES(?,?,?,?,?,?,?,?)", rows)
         if self._chunk_rows:
             insert(connection, "INSERT OR REPLACE INTO chunk", _columns(self._chunk_rows.values()))
-        self._finish_paths(connection)
+        self._put_paths(connection)
         if self._moment_rows:
             insert(connection, "INSERT OR REPLACE INTO moment", _columns(self._moment_rows.values()))
         if self._value_rows:
             insert(connection, _INSERT_VALUE, _columns(self._value_rows))
         for (path, chunk), event in self._joins.items():
             _join(connection, path, chunk, event)
+
+    def settle(self) -> None:
+        """What the batch changed is written."""
         for pending in (self._chunk_rows, self._moment_rows, self._value_rows, self._joins):
             pending.clear()
+        self._new_paths.clear()
+        self._touched.clear()
 
-    def _finish_paths(self, connection: Connection) -> None:
+    def _put_paths(self, connection: Connection) -> None:
         for path in self._new_paths:
             row = (path.id, self._path_types[path.id], path.text, *path.facts()[:-1], path.sample)
             places = ",".join("?" * 16)
             connection.execute(
                 f"INSERT INTO path VALUES({places})", (*row, int(path.has_moments), path.event)
             )
-            self._touched.pop(path.id, None)
-        if self._touched:
-            connection.executemany(_UPDATE_PATH, [(*p.facts(), p.id) for p in self._touched.values()])
-        self._new_paths.clear()
-        self._touched.clear()
+        new = {path.id for path in self._new_paths}
+        known = [path for path in self._touched.values() if path.id not in new]
+        if known:
+            connection.executemany(_UPDATE_PATH, [(*path.facts(), path.id) for path in known])
 
     def _take(
         self, kind: EventType, span: _Span, chunk: _Chunk, events: Sequence[int], gathering: Gathering

@@ -14,7 +14,8 @@ from tracedesk.backtest import paths
 from tracedesk.backtest.costs import cost, cut, told_apart
 from tracedesk.backtest.cursors import Key
 from tracedesk.backtest.explain import say
-from tracedesk.backtest.model import SYMBOL, EventType
+from tracedesk.backtest.model import EventType
+from tracedesk.backtest.positions import Held, Positions
 from tracedesk.backtest.query import TYPE_NAMES, Recording, Row, Selection, Window
 from tracedesk.backtest.snapshot import Pnl, Scope, pnl_told, state_at
 from tracedesk.primitives import json, money
@@ -313,11 +314,11 @@ def _follow_positions(recording: Recording) -> tuple[_Closings, list[tuple[int, 
 
     Fees of opening are realised, too, but close nothing.
     """
-    closed, positions = _Closings(), dict[str, _Position]()
+    closed, positions, told = _Closings(), dict[Held, _Position](), Positions.of(recording)
     total, series = Decimal(0), list[tuple[int, Decimal]]()
     for row in recording.scan(Selection(types=(EventType.PositionUpdate,))):
         properties = paths.properties(row.body)
-        position = positions.setdefault(str(properties.get(SYMBOL)), _Position())
+        position = positions.setdefault(told.held(properties), _Position())
         closes = position.moved_to(paths.number(properties.get("Quantity")))
         gained, open_gain = (paths.number(properties.get(n)) for n in ("RealizedPnL", "UnrealizedPnL"))
         if gained is not None:

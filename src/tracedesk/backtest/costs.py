@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
-_PIECE: Final = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]{1,3}|[\x80-\xff]+|[^A-Za-z0-9\x80-\xff]+")
-"""Where vocabularies cut: words begin at a capital, numbers have up to three digits."""
+_PIECE: Final = re.compile(
+    rb"[A-Z]?[a-z]{1,48}|[A-Z]{1,48}(?![a-z])|[A-Z]|[0-9]{1,3}|[\x80-\xff]{1,48}|[^A-Za-z0-9\x80-\xff]{1,48}"
+)
+"""Where vocabularies cut: words begin at a capital, numbers have up to three digits.
+
+Pieces are short, so that what they cost can be remembered.
+"""
 
 _BEYOND_ASCII: Final = 0x80
 _LONGEST_WORD: Final = 11
@@ -21,6 +27,12 @@ def cost(document: bytes) -> int:
     return sum(map(_tokens, _PIECE.findall(document))) * 11 // 10 + 1
 
 
+def at_most(size: int) -> int:
+    """What so many bytes cost at most, whatever is written in them."""
+    return size * 11 // 10 + 1
+
+
+@lru_cache(maxsize=1 << 14)
 def _tokens(piece: bytes) -> int:
     size = len(piece)
     if piece[0] >= _BEYOND_ASCII:

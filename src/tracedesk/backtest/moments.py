@@ -19,7 +19,9 @@ from tracedesk.primitives import money
 from tracedesk.primitives.money import MAX_PLACES, Moments
 
 _WIDE: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_LARGEST: Final = 10**MAX_PLACES - 1
+_BOUND: Final = 10**MAX_PLACES
+"""Exact numbers are nearer to zero than this."""
+
 _MAYBE_DECIMAL: Final = re.compile(r"^[+-]?\.?[0-9][0-9.eE+-]*$", re.MULTILINE)
 _LONGEST_DECIMAL: Final = 256
 
@@ -82,7 +84,7 @@ def _may_hold_decimals(column: Sequence[str]) -> bool:
 
 def _of_integers(column: Sequence[int]) -> Numbers | None:
     low, high = min(column), max(column)
-    if low < -_LARGEST or high > _LARGEST:
+    if max(-low, high) >= _BOUND:
         return None
     return Numbers(None, list(column), 0, Decimal(low), Decimal(high))
 
@@ -97,7 +99,7 @@ def _of_decimals(column: Sequence[Decimal]) -> Numbers | None:
         factor = Decimal(10) ** scale
         units = list(map(int, map(factor.__mul__, column)))
     low, high = min(units), max(units)
-    if max(-low, high) > _LARGEST * 10**scale:
+    if max(-low, high) >= _BOUND * 10**scale:
         return None
     return Numbers(None, units, scale, _shown(column[units.index(low)]), _shown(column[units.index(high)]))
 

@@ -9,9 +9,11 @@ from time import perf_counter
 from typing import Any, Final, cast
 
 from tracedesk.backtest import cursors, tables
+from tracedesk.backtest.costs import at_most, cost, cut
 from tracedesk.backtest.cursors import Cursor
 from tracedesk.backtest.ids import guid_bytes, guid_text, id_bytes
 from tracedesk.backtest.model import CATEGORIES, ORDER, POSITION, SEVERITIES, TYPES
+from tracedesk.backtest.paths import shallow
 from tracedesk.backtest.query import (
     CATEGORY_NAMES,
     SEVERITY_NAMES,
@@ -25,13 +27,14 @@ from tracedesk.backtest.schema import INDICATOR_TEXT, ORDER_TEXT, POSITION_TEXT,
 from tracedesk.backtest.times import Span, span, stamp
 from tracedesk.errors import ToolError
 from tracedesk.primitives import json
+from tracedesk.primitives.ids import is_uuid
 from tracedesk.primitives.time import format
 
 FRAME: Final = 220
 """Tokens kept for what surrounds the rows: names, metadata, a cursor."""
 
-_BYTES_OF_TEN: Final = 24
-"""Bytes of ten tokens of an event as an object: names are cheap, GUIDs are not."""
+_ABSENT: Final = 80
+"""Tokens kept for naming fields that no event has."""
 
 _MOST_FIELDS: Final = 64
 _LONGEST_FIELD: Final = 256
@@ -66,7 +69,7 @@ class Ask:
     @property
     def room(self) -> int:
         """Tokens left for rows."""
-        return max(1, self.budget - FRAME - sum(len(warning) // 3 for warning in self.warnings))
+        return max(1, self.budget - FRAME - sum(cost(warning.encode()) for warning in self.warnings))
 
     def elapsed_ms(self) -> int:
         return round((perf_counter() - self.started) * 1000)
@@ -150,7 +153,8 @@ def _by_number(recording: Recording, kind: int, text: str) -> tuple[int, ...]:
 def _number(recording: Recording, kind: int, text: str) -> int | None:
     if text[:1] == _PREFIXES[kind] and text[1:].isascii() and text[1:].isdecimal():
         return int(text[1:20])
-    if kind == ORDER_TEXT and len(text) == 36 and text.lower().startswith(order_guid(recording.run, 0)[:24]):
+    own = order_guid(recording.run, 0)[:24]
+    if kind == ORDER_TEXT and len(text) == 36 and is_uuid(text) and text.lower().startswith(own):
         return int(text[24:], 16)
     return None
 
@@ -202,7 +206,7 @@ def event_json(recording: Recording, row: Row, fields: Sequence[str] | None = No
         _of_run(recording.run),
         stamp(ts),
         _rated(kind, severity, category),
-        body if fields is None else json.dumps(picked(json.loads(body), fields)),
+        body if fields is None else json.dumps(picked(shallow(body), fields)),
         b"null" if parent is None else b'"%s"' % _parent_id(recording.run, parent, parent_guid),
         faults or b"null",
     )
@@ -230,16 +234,29 @@ def picked(properties: Any, fields: Sequence[str]) -> dict[str, Any]:
     """Only the named properties, nested ones under their dotted names."""
     kept: dict[str, Any] = {}
     for name in fields:
-        found, target = properties, kept
-        *trail, last = name.removeprefix("$.").split(".")
-        for step in trail:
-            found = cast("Any", found).get(step) if isinstance(found, dict) else None
-        if not isinstance(found, dict) or last not in found:
+        trail = _trail(properties, name.removeprefix("$.").split("."))
+        if trail is None:
             continue
-        for step in trail:
-            target = target.setdefault(step, {})
-        target[last] = cast("dict[str, Any]", found)[last]
+        found, target = properties, kept
+        for step in trail[:-1]:
+            found, target = found[step], target.setdefault(step, {})
+        target[trail[-1]] = found[trail[-1]]
     return kept
+
+
+def _trail(properties: Any, steps: Sequence[str]) -> list[str] | None:
+    """The keys that lead to a property, nested before those that have dots themselves."""
+    if not isinstance(properties, dict):
+        return None
+    members = cast("dict[str, Any]", properties)
+    for size in range(1, len(steps) + 1):
+        key = ".".join(steps[:size])
+        if key not in members:
+            continue
+        rest = [] if size == len(steps) else _trail(members[key], steps[size:])
+        if rest is not None:
+            return [key, *rest]
+    return None
 
 
 def fields_of(args: Mapping[str, Any]) -> list[str] | None:
@@ -265,6 +282,8 @@ class Found:
     window: Window
     more: bool
     index: int = 0
+    is_cut: bool = False
+    """Whether long values of its one row are cut."""
 
 
 def answer(recording: Recording, ask: Ask, selection: Selection) -> dict[str, Any]:
@@ -277,7 +296,7 @@ def answer(recording: Recording, ask: Ask, selection: Selection) -> dict[str, An
         return next_cursor(recording, found, kept, query)
 
     if ask.is_table:
-        body, kept = _tables(recording, ask, found, fields)
+        body, kept = _tables(recording, ask, found, fields, resume)
     else:
         body, kept = _events(recording, ask, found, fields, resume)
     body["metadata"] = _metadata(recording, ask, selection, found, kept, resume(kept))
@@ -319,12 +338,25 @@ def next_cursor(recording: Recording, found: Found, kept: int, query: str) -> st
 
 
 def _tables(
-    recording: Recording, ask: Ask, found: Found, fields: Sequence[str] | None
+    recording: Recording,
+    ask: Ask,
+    found: Found,
+    fields: Sequence[str] | None,
+    resume: Callable[[int], str | None],
 ) -> tuple[dict[str, Any], int]:
-    built, kept = tables.fit(found.rows, fields, shortener(recording), ask.room)
+    room = ask.room - (_ABSENT if fields else 0)
+    built, kept, found.is_cut = tables.fit(found.rows, fields, shortener(recording), room)
+    if found.rows and not kept:
+        raise too_large(len(found.rows[0].body), ask, resume(1))
+    if found.is_cut:
+        ask.warnings.append(cut_note(found.rows[0].seq))
     if fields and found.rows and (missing := tables.absent(built, fields)):
-        ask.warnings.append(f"no event of this page has {', '.join(missing)[:200]}")
+        ask.warnings.append(f"no event of this page has {cut(', '.join(missing), 200, _ABSENT - 20)}")
     return {"events": [], "tables": built}, kept
+
+
+def cut_note(seq: int) -> str:
+    return f"long values of event {seq} are cut and end in …; ask by pageIndex with format events for them"
 
 
 def _events(
@@ -335,42 +367,48 @@ def _events(
     resume: Callable[[int], str | None],
 ) -> tuple[dict[str, Any], int]:
     parts = [event_json(recording, row, fields) for row in found.rows]
-    kept = fitting(parts, ask.room) if "cursor" in ask.args else len(parts)
-    if "cursor" in ask.args and parts and len(parts[0]) > ask.max_bytes - 4 * FRAME:
-        raise too_large(len(parts[0]), ask.max_bytes, resume(1))
+    kept = fitting(parts, ask) if "cursor" in ask.args else len(parts)
+    if parts and not kept:
+        raise too_large(len(parts[0]), ask, resume(1))
     return {"events": [json.Raw(part) for part in parts[:kept]]}, kept
 
 
-def fitting(parts: Sequence[bytes], room: int) -> int:
-    """How many whole parts the room holds, at least one."""
-    spent = 0
+def fitting(parts: Sequence[bytes], ask: Ask) -> int:
+    """How many whole parts there is room for."""
+    room, most = ask.room, ask.max_bytes - 4 * FRAME
+    whole = sum(map(len, parts)) + len(parts)
+    if whole <= most and at_most(whole) <= room:
+        return len(parts)
     for number, part in enumerate(parts):
-        spent += len(part) * 10 // _BYTES_OF_TEN + 1
-        if spent > room and number:
+        room -= cost(part) + 1
+        most -= len(part) + 1
+        if min(room, most) < 0:
             return number
     return len(parts)
 
 
-def too_large(size: int, most: int, cursor: str | None) -> ToolError:
+def too_large(size: int, ask: Ask, cursor: str | None) -> ToolError:
     message = (
-        f"The next row alone has {size} bytes, more than {most}. Name the fields you need, or continue after "
-        "it with the cursor in details."
+        f"The next row alone has {size} bytes, more than {ask.budget} tokens hold. Name the fields you need, "
+        f"ask for it by pageIndex as an event, which may have {ask.max_bytes} bytes, or continue after it "
+        "with the cursor in details."
     )
-    return ToolError("RESULT_TOO_LARGE", message, {"bytes": size, "maxBytes": most, "nextCursor": cursor})
+    details = {"bytes": size, "maxTokens": ask.budget, "maxBytes": ask.max_bytes, "nextCursor": cursor}
+    return ToolError("RESULT_TOO_LARGE", message, details)
 
 
 def _metadata(
     recording: Recording, ask: Ask, selection: Selection, found: Found, kept: int, cursor: str | None
 ) -> dict[str, Any]:
-    cut = kept < len(found.rows)
+    is_short = kept < len(found.rows)
     body = ask.metadata(
         recording,
         totalCount=found.total,
         returnedCount=kept,
         pageIndex=found.index,
         pageSize=ask.args["pageSize"],
-        hasMore=cut or found.more,
-        truncated=cut,
+        hasMore=is_short or found.more,
+        truncated=is_short or found.is_cut,
     )
     if cursor is not None:
         body["nextCursor"] = cursor

@@ -8,6 +8,8 @@ from decimal import Decimal
 from json import JSONDecoder
 from typing import Any, Final, cast
 
+from tracedesk.backtest import bodies
+from tracedesk.backtest.model import RAW
 from tracedesk.errors import ToolError
 from tracedesk.primitives import money
 
@@ -98,6 +100,17 @@ def number(value: Any) -> Decimal | None:
         return money.parse(value)
     except ValueError:
         return None
+
+
+def shallow(body: bytes) -> Any:
+    """The same for answers that write them out again, which what nests too deeply cannot be: its text is."""
+    if body.count(b"{") + body.count(b"[") <= bodies.DEEPEST:
+        return properties(body)
+    try:
+        found = properties(body)
+    except RecursionError:
+        return {RAW: body.decode()}
+    return {RAW: body.decode()} if bodies.nests_deeper(found) else found
 
 
 def properties(body: bytes) -> Any:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from functools import cache
-from itertools import chain
 from json import JSONDecoder
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -90,21 +88,40 @@ class Projector:
         self._slots = Slots()
         self._chunks = Chunks()
         self._checkpoints = _Checkpoints()
+        self._waiting: _Taken | None = None
 
     def write(self, connection: Connection, first: int, batch: Batch) -> None:
         """Write what these events add, the first of which has the seq `first`."""
+        self.take(connection, first, batch)
+        self.put(connection)
+        self.settle()
+
+    def take(self, connection: Connection, first: int, batch: Batch) -> None:
+        """Take events in; their rows wait for `put`."""
         events = range(self._base + first, self._base + first + len(batch.types))
         self._texts.begin(connection)
         facts = _Facts(batch)
         self._name(facts, events, batch)
-        faults = self._fill(facts, events, batch)
-        self._texts.finish(connection)
-        self._slots.finish(connection)
+        self._waiting = _Taken(events, batch, facts, self._fill(facts, events, batch))
+
+    def put(self, connection: Connection) -> None:
+        """Write the rows that wait; again, if the transaction was not committed."""
+        if self._waiting is None:
+            return
+        events, batch, facts, faults = self._waiting
+        self._texts.put(connection)
+        self._slots.put(connection)
         facts.write(connection, events, batch)
         _write_faults(connection, faults)
         _write_counts(connection, facts, events)
-        self._chunks.finish(connection)
-        self._checkpoints.finish(connection)
+        self._chunks.put(connection)
+        self._checkpoints.put(connection)
+
+    def settle(self) -> None:
+        """What waited is written, and the next events may come."""
+        self._waiting = None
+        for part in (self._texts, self._slots, self._chunks, self._checkpoints):
+            part.settle()
 
     def _name(self, facts: _Facts, events: range, batch: Batch) -> None:
         """What each event names: a symbol, an order, a position, an indicator, a slot."""
@@ -251,27 +268,16 @@ class _Facts:
             "guid": self.guids,
         }
         columns |= {name: column for name, column in perhaps.items() if any(column)}
-        _insert_wide(connection, f"INSERT INTO fact({','.join(columns)})", list(columns.values()))
+        insert(connection, f"INSERT INTO fact({','.join(columns)})", list(columns.values()))
 
 
-_WIDE: Final = 512
-"""Rows of `fact` per statement: opening all of its indexes costs every statement as much as many rows do."""
+class _Taken(NamedTuple):
+    """Events that a projector has taken in, and their rows."""
 
-
-def _insert_wide(connection: Connection, into: str, columns: Sequence[Sequence[Any]]) -> None:
-    """Insert rows given as columns of equal length, as many to a statement as pays."""
-    whole = len(columns[0]) // _WIDE * _WIDE
-    for at in range(0, whole, _WIDE):
-        rows = zip(*(column[at : at + _WIDE] for column in columns), strict=True)
-        connection.execute(_wide(into, len(columns)), list(chain.from_iterable(rows)))
-    if whole < len(columns[0]):
-        insert(connection, into, [column[whole:] for column in columns])
-
-
-@cache
-def _wide(into: str, width: int) -> str:
-    place = f"({','.join('?' * width)})"
-    return f"{into} VALUES {','.join([place] * _WIDE)}"
+    events: range
+    batch: Batch
+    facts: _Facts
+    faults: list[tuple[int, bytes]]
 
 
 class _Checkpoints:
@@ -302,10 +308,12 @@ class _Checkpoints:
             self._new.append((event, self._ts, self._count, int(self._is_sorted), self._open.dumped()))
             self._due = self._count + max(CHECKPOINT, 2 * len(self._open.by_ref))
 
-    def finish(self, connection: Connection) -> None:
+    def put(self, connection: Connection) -> None:
         if self._new:
             insert(connection, "INSERT INTO checkpoint", list(zip(*self._new, strict=True)))
-            self._new.clear()
+
+    def settle(self) -> None:
+        self._new.clear()
 
 
 def _write_faults(connection: Connection, faults: list[tuple[int, bytes]]) -> None:

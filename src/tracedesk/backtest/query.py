@@ -143,12 +143,14 @@ class Recording:
 
     @classmethod
     def of(cls, reader: Reader, run: str) -> Recording | None:
-        """The run as the reader sees it now; None when it has neither tables nor a shadow of them.
+        """The run as the reader sees it now; None when it has neither tables nor a shadow that serves.
 
         SQLite changes a connection's data version with every commit of any other connection: with the same
         version the file is the same, and so is everything that was found out about the run.
         """
         own = shadow.of(reader)
+        if own is not None and not own.serves(reader, run):
+            return None
         version = next(reader.connection.execute("PRAGMA data_version"))[0]
         known = _known.get(reader)
         if known is not None and own is None and (known.version, known.run) == (version, run):
@@ -218,14 +220,14 @@ class Recording:
 
     def seq(self, text: str, name: str) -> int:
         """The seq of the event that an id, a seq or a reference of this run names; EVENT_NOT_FOUND else."""
-        found = self._seq(text.strip())
+        found = self._seq(text.strip(), name)
         if found is None:
             shown = text if len(text) <= 80 else text[:80] + "…"
             message = f"{name}: no event {shown!r} is in this run. Take ids or seqs from an answer about it."
             raise ToolError("EVENT_NOT_FOUND", message, {"runId": self.run, name: shown})
         return found
 
-    def _seq(self, text: str) -> int | None:
+    def _seq(self, text: str, name: str) -> int | None:
         if text.isascii() and text.isdecimal() and len(text) <= 13:
             seq = int(text)
         elif text.startswith("tracedesk://"):
@@ -233,7 +235,7 @@ class Recording:
         elif is_uuid(text):
             return self._seq_of_guid(text)
         else:
-            raise ToolError("INVALID_PARAMETER", _NO_EVENT_ID, {"path": ["eventId"]})
+            raise ToolError("INVALID_PARAMETER", f"{name}: {_NO_EVENT_ID}", {"path": [name]})
         return seq if 0 < seq <= self.head else None
 
     def _seq_of_reference(self, text: str) -> int:
@@ -477,7 +479,7 @@ class Recording:
 _known: Final[WeakKeyDictionary[Reader, Recording]] = WeakKeyDictionary()
 
 _NO_EVENT_ID: Final = (
-    "eventId: this is no event id. Give a GUID, a seq such as 41, or a tracedesk://backtest reference."
+    "this is no event id. Give a GUID, a seq such as 41, or a tracedesk://backtest reference."
 )
 
 

@@ -12,6 +12,7 @@ Nothing is ever dropped: when the disk cannot keep up, `emit` waits.
 from __future__ import annotations
 
 import atexit
+import operator
 import os
 import threading
 import time
@@ -20,16 +21,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, cast
+from weakref import WeakSet
 
 from tracedesk.backtest import runs
 from tracedesk.backtest.bodies import Moment, encode, nanoseconds, parsed, plain
+from tracedesk.backtest.guids import Guids
 from tracedesk.backtest.ids import event_id, guid_bytes, run_id_of
 from tracedesk.backtest.model import CATEGORIES, SEVERITIES, TYPES, Category, EventType, Severity
 from tracedesk.backtest.projection import Batch, Draft, Given, has_given, write_given
 from tracedesk.backtest.validation import Fault, Profile
+from tracedesk.catalog import CatalogError
 from tracedesk.home import Home
-from tracedesk.journal import Entry, JournalBusy, Status
-from tracedesk.journal.sqlite import Connection
+from tracedesk.journal import Entry, JournalBusy, JournalError, Status
+from tracedesk.journal.sqlite import Connection, SQLiteError
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.time import EARLIEST, LATEST, Clock, SystemClock
@@ -45,6 +49,7 @@ MOST_WAITING: Final = 16_384
 _BUSY_SECONDS: Final = 60.0
 _LONGEST_TRACEBACK: Final = 16_384
 _NAMES: Final = {kind: kind.name for kind in EventType}
+_FORKED: Final = "a recorder stays in the process that made it; make one after the fork"
 
 
 class RecordingError(RuntimeError):
@@ -99,12 +104,16 @@ class Recorder:
         self._next = 1
         self._durable = 0
         self._wanted = 0
+        self._guids = Guids(self.run_id, "given" if fast else "fact")
         self._is_closing = False
+        self._is_sealed = False
         self._is_closed = False
+        self._closing = threading.RLock()
         self._failure: BaseException | None = None
         self._pid = os.getpid()
         self._writer = threading.Thread(target=self._write, name=f"recorder {self.run_id}", daemon=True)
         self._writer.start()
+        _alive.add(self)
         atexit.register(self._abandon)
 
     def __enter__(self) -> Recorder:
@@ -117,7 +126,11 @@ class Recorder:
             self.close()
             return
         lines = "".join(traceback.format_exception(kind, problem, trace))
-        self._close("crashed", {"error": _told(problem), "traceback": lines[-_LONGEST_TRACEBACK:]})
+        try:
+            self._close("crashed", {"error": _told(problem), "traceback": lines[-_LONGEST_TRACEBACK:]})
+        except RecordingError as second:
+            # What ended the run says more than that its end could not be written.
+            problem.add_note(str(second))
 
     @property
     def durable(self) -> int:
@@ -151,7 +164,8 @@ class Recorder:
         """Record an event and return its seq; see the module for when it is durable.
 
         Properties given as bytes are JSON text; text that is not is kept as `_raw` and marked as an error.
-        `guid` is an id that the event brings, `faults` what an importer found wrong with it.
+        `guid` is an id that the event brings; of two that bring the same, the later one has a validation
+        error instead. `faults` is what an importer found wrong with the event.
         """
         kind = type if isinstance(type, EventType) else _type(type)
         row = plain(properties) if not isinstance(properties, bytes) else parsed(properties)
@@ -164,13 +178,15 @@ class Recorder:
             raise ValueError(
                 f"time: {time_ns} is outside 64-bit nanoseconds; give UTC nanoseconds since 1970"
             )
+        if parent is not None and parent.__class__ is not int:
+            parent = _seq(parent)
         return self._put((kind, time_ns, row, parent, len(body), given), body)
 
     def _put(self, draft: Draft, body: bytes) -> int:
         parent = draft[3]
         drafts = self._drafts
         with self._lock:
-            if self._failure is not None or self._is_closed or len(drafts) >= MOST_WAITING:
+            if self._failure is not None or self._is_closing or len(drafts) >= MOST_WAITING:
                 self._wait_for_room()
             seq = self._next
             if parent is not None and not 0 < parent < seq:
@@ -215,8 +231,8 @@ class Recorder:
         **more: Any,
     ) -> int:
         """Record an indicator's value."""
-        row = _some(IndicatorName=name, SecuritySymbol=symbol, Value=value, Parameters=parameters)
-        return self.emit(EventType.IndicatorCalculation, time, {**row, **more}, parent=parent)
+        row = {"IndicatorName": name, "SecuritySymbol": symbol, "Value": value, "Parameters": parameters}
+        return self._tell(EventType.IndicatorCalculation, time, parent, row, more)
 
     def order_placed(
         self,
@@ -232,9 +248,9 @@ class Recorder:
         **more: Any,
     ) -> int:
         """Record that the strategy placed an order, or amended the open one of that id."""
-        row = _some(OrderId=order_id, SecuritySymbol=symbol, Direction=direction, Quantity=quantity)
-        row |= _some(Price=price, OrderType=order_type)
-        return self.emit(EventType.OrderPlaced, time, {**row, **more}, parent=parent)
+        row = {"OrderId": order_id, "SecuritySymbol": symbol, "Direction": direction, "Quantity": quantity}
+        row |= {"Price": price, "OrderType": order_type}
+        return self._tell(EventType.OrderPlaced, time, parent, row, more)
 
     def order_cancelled(
         self,
@@ -247,8 +263,8 @@ class Recorder:
         **more: Any,
     ) -> int:
         """Record that an order ended unfilled; an expired one too, with that as the reason."""
-        row = _some(OrderId=order_id, SecuritySymbol=symbol, Reason=reason)
-        return self.emit(EventType.OrderCancelled, time, {**row, **more}, parent=parent)
+        row = {"OrderId": order_id, "SecuritySymbol": symbol, "Reason": reason}
+        return self._tell(EventType.OrderCancelled, time, parent, row, more)
 
     def order_rejected(
         self,
@@ -263,9 +279,9 @@ class Recorder:
         **more: Any,
     ) -> int:
         """Record that an order was refused, and why."""
-        row = _some(OrderId=order_id, SecuritySymbol=symbol, RejectionReason=reason)
-        row |= _some(RequestedQuantity=quantity, RequestedPrice=price)
-        return self.emit(EventType.OrderRejection, time, {**row, **more}, parent=parent)
+        row = {"OrderId": order_id, "SecuritySymbol": symbol, "RejectionReason": reason}
+        row |= {"RequestedQuantity": quantity, "RequestedPrice": price}
+        return self._tell(EventType.OrderRejection, time, parent, row, more)
 
     def trade(
         self,
@@ -282,9 +298,9 @@ class Recorder:
         **more: Any,
     ) -> int:
         """Record a fill, whole or partial."""
-        row = _some(OrderId=order_id, SecuritySymbol=symbol, Direction=direction, Quantity=quantity)
-        row |= _some(Price=price, Commission=commission, Slippage=slippage)
-        return self.emit(EventType.TradeExecution, time, {**row, **more}, parent=parent)
+        row = {"OrderId": order_id, "SecuritySymbol": symbol, "Direction": direction, "Quantity": quantity}
+        row |= {"Price": price, "Commission": commission, "Slippage": slippage}
+        return self._tell(EventType.TradeExecution, time, parent, row, more)
 
     def position(
         self,
@@ -299,10 +315,13 @@ class Recorder:
         parent: int | None = None,
         **more: Any,
     ) -> int:
-        """Record what a position is now; a quantity of 0 closes it."""
-        row = _some(PositionId=position_id, SecuritySymbol=symbol, Quantity=quantity)
-        row |= _some(AveragePrice=average_price, UnrealizedPnL=unrealized, RealizedPnL=realized)
-        return self.emit(EventType.PositionUpdate, time, {**row, **more}, parent=parent)
+        """Record what a position is now; a quantity of 0 closes it.
+
+        Positions of one symbol that are held side by side need their ids in every update of the symbol.
+        """
+        row = {"PositionId": position_id, "SecuritySymbol": symbol, "Quantity": quantity}
+        row |= {"AveragePrice": average_price, "UnrealizedPnL": unrealized, "RealizedPnL": realized}
+        return self._tell(EventType.PositionUpdate, time, parent, row, more)
 
     def state_change(
         self,
@@ -316,8 +335,8 @@ class Recorder:
         **more: Any,
     ) -> int:
         """Record a change of state: Position, PnL, Indicator, Order or the strategy's own."""
-        row = _some(StateType=state_type, StateBefore=before, StateAfter=after, ChangeReason=reason)
-        return self.emit(EventType.StateChange, time, {**row, **more}, parent=parent)
+        row = {"StateType": state_type, "StateBefore": before, "StateAfter": after, "ChangeReason": reason}
+        return self._tell(EventType.StateChange, time, parent, row, more)
 
     def risk(
         self,
@@ -332,9 +351,16 @@ class Recorder:
         **more: Any,
     ) -> int:
         """Record that a risk rule spoke."""
-        row = _some(RiskType=risk_type, SecuritySymbol=symbol, Threshold=threshold)
-        row |= _some(CurrentValue=current, Action=action)
-        return self.emit(EventType.RiskEvent, time, {**row, **more}, parent=parent)
+        row = {"RiskType": risk_type, "SecuritySymbol": symbol, "Threshold": threshold}
+        row |= {"CurrentValue": current, "Action": action}
+        return self._tell(EventType.RiskEvent, time, parent, row, more)
+
+    def _tell(
+        self, kind: EventType, time: Moment, parent: int | None, row: dict[str, Any], more: dict[str, Any]
+    ) -> int:
+        """Record the properties that were given, and the caller's own."""
+        given = {name: value for name, value in row.items() if value is not None}
+        return self.emit(kind, time, {**given, **more}, parent=parent)
 
     # --- the end
 
@@ -351,25 +377,43 @@ class Recorder:
             return last
 
     def close(self, status: Status = "ended", **extra: Any) -> None:
-        """End the run: everything is on the disk, sealed, and in the tables. Closing again does nothing."""
+        """End the run: everything is on the disk, sealed, and in the tables. Closing again does nothing.
+
+        One that failed or was interrupted may be tried again.
+        """
         self._close(status, extra)
 
     def _close(self, status: Status, extra: Mapping[str, Any]) -> None:
         self._own_process()
-        with self._changed:
+        with self._closing:
             if self._is_closed:
                 return
-            self._is_closed = self._is_closing = True
-            self._changed.notify_all()
-        atexit.unregister(self._abandon)
-        self._writer.join()
-        try:
-            self._seal(status, extra)
-        finally:
-            self._journal.close()
-        runs.register(self._home, self.run_id)
+            with self._changed:
+                self._is_closing = True
+                self._changed.notify_all()
+            self._writer.join()
+            self._end(status, extra)
         if self._failure is not None and status == "ended":
-            raise RecordingError(f"the run was sealed as crashed: {self._failure}") from self._failure
+            told = f"the run was sealed as crashed: {_told(self._failure)}; {self._kept()}"
+            raise RecordingError(told) from self._failure
+
+    def _end(self, status: Status, extra: Mapping[str, Any]) -> None:
+        """Everything but waiting. What it is interrupted in, is done when the run is closed again."""
+        try:
+            if not self._is_sealed:
+                self._seal(status, extra)
+                self._is_sealed = True
+            self._journal.close()
+            runs.register(self._home, self.run_id)
+            self._is_closed = True
+        except (SQLiteError, JournalError, CatalogError, OSError) as problem:
+            atexit.unregister(self._abandon)  # the caller knows now
+            cause = self._failure or problem
+            told = (
+                f"the run could not be sealed: {_told(cause)}; {self._kept()}. See to the disk of {self.path}"
+            )
+            raise RecordingError(f"{told} and close it again") from cause
+        atexit.unregister(self._abandon)
 
     def _seal(self, status: Status, extra: Mapping[str, Any]) -> None:
         if self._failure is not None:
@@ -379,6 +423,9 @@ class Recorder:
         runs.seal(self._journal, self._stream, status, extra)
         if self._projector is None:
             runs.index(self._journal, self._stream)
+
+    def _kept(self) -> str:
+        return f"{self._durable} of its {self._next - 1} events are on the disk"
 
     def _abandon(self) -> None:
         """The interpreter ends and nobody has closed the run."""
@@ -397,7 +444,7 @@ class Recorder:
                     self._changed.notify_all()
         except BaseException as problem:
             with self._changed:
-                self._failure = problem
+                self._failure = _first(problem)
                 self._changed.notify_all()
 
     def _taken(self) -> tuple[list[Draft], list[bytes]] | None:
@@ -420,6 +467,9 @@ class Recorder:
 
     def _append(self, drafts: list[Draft], bodies: list[bytes]) -> None:
         batch = Batch.of(drafts)
+        if has_given(batch):
+            settled = self._guids.settled(self._journal.connection, self._durable + 1, batch.given)
+            batch = batch._replace(given=settled)
         names = map(_NAMES.__getitem__, batch.types)
         entries = cast("list[Entry]", list(zip(names, batch.times, bodies, batch.parents, strict=True)))
 
@@ -445,14 +495,21 @@ class Recorder:
 
     def _check(self) -> None:
         if self._failure is not None:
-            told = f"the run can take no more events: {_told(self._failure)}"
+            told = f"the run can take no more events: {_told(self._failure)}; {self._kept()}"
             raise RecordingError(told) from self._failure
-        if self._is_closed:
+        if self._is_closing:
             raise RecordingError("the run is closed; begin another one")
 
     def _own_process(self) -> None:
         if os.getpid() != self._pid:
-            raise RecordingError("a recorder stays in the process that made it; make one after the fork")
+            raise RecordingError(_FORKED)
+
+    def leave(self) -> None:
+        """This is a fork of the process that records: nobody writes here what it is given."""
+        self._failure = RecordingError(_FORKED)
+        # A thread of the other process may have held the lock.
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
 
 
 def _type(given: EventType | str) -> EventType:
@@ -462,13 +519,25 @@ def _type(given: EventType | str) -> EventType:
     return found
 
 
+def _first(problem: BaseException) -> BaseException:
+    """What went wrong first: an SQLite that cannot write cannot clean up, either."""
+    while isinstance(problem, SQLiteError) and isinstance(problem.__context__, SQLiteError):
+        problem = problem.__context__
+    return problem
+
+
 def _told(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {problem}"
 
 
-def _some(**given: Any) -> dict[str, Any]:
-    """The properties that were given."""
-    return {name: value for name, value in given.items() if value is not None}
+def _seq(parent: Any) -> int:
+    """A seq that is not an `int` itself: an integer of a numerical library."""
+    try:
+        if not isinstance(parent, bool):
+            return operator.index(parent)
+    except TypeError:
+        pass
+    raise ValueError(f"parent: {parent!r} is no seq; give what `emit` returned for an earlier event")
 
 
 def _given(
@@ -478,17 +547,40 @@ def _given(
     faults: list[Fault] | None,
 ) -> Given:
     return Given(
-        _numbered("severity", SEVERITIES, severity),
-        _numbered("category", CATEGORIES, category),
+        None if severity is None else _numbered("severity", SEVERITIES, severity),
+        None if category is None else _numbered("category", CATEGORIES, category),
         None if guid is None else guid_bytes(guid),
-        json.dumps(faults) if faults else None,
+        json.dumps([_fault(one) for one in faults]) if faults else None,
     )
 
 
-def _numbered(field: str, names: Mapping[str, int], given: int | str | None) -> int | None:
-    if given is None or not isinstance(given, str):
-        return None if given is None else int(given)
-    found = names.get(given)
-    if found is None:
-        raise ValueError(f"{field}: {given!r} is not known; use one of {', '.join(names)}")
-    return int(found)
+def _numbered(field: str, names: Mapping[str, int], given: int | str) -> int:
+    for name, number in names.items():
+        if given in (name, number):
+            return int(number)
+    raise ValueError(f"{field}: {given!r} is not known; use one of {', '.join(names)}")
+
+
+def _fault(given: Any) -> Fault:
+    members = cast("dict[Any, Any]", given) if isinstance(given, dict) else {}
+    texts = members.keys() == _FAULT and all(isinstance(text, str) for text in members.values())
+    if not texts or members["Severity"] not in ("Error", "Warning"):
+        raise ValueError(
+            f"faults: {given!r} is none; give objects of the texts Field, Error and Severity, "
+            "which is Error or Warning"
+        )
+    return cast("Fault", given)
+
+
+_FAULT: Final = {"Field", "Error", "Severity"}
+
+_alive: Final[WeakSet[Recorder]] = WeakSet()
+"""The recorders of this process."""
+
+
+def _forked() -> None:
+    for recorder in _alive:
+        recorder.leave()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -15,6 +15,7 @@ from typing import Final
 
 from tracedesk.backtest import charts
 from tracedesk.backtest.charts import COLUMNS, Marks, Series
+from tracedesk.backtest.positions import Positions
 from tracedesk.backtest.query import Recording
 from tracedesk.backtest.story import (
     EXACT,
@@ -65,7 +66,8 @@ class Heading:
 def page_of(recording: Recording, name: str, *, progress: Progress | None = None) -> bytes:
     """The page of a run as it is now."""
     start, end = recording.times or (0, 0)
-    story = tell(_watched(events_of(recording), recording.head, progress), start, end)
+    events = _watched(events_of(recording), recording.head, progress)
+    story = tell(events, start, end, Positions.of(recording))
     engine = str(recording.meta.get("engine") or "")
     heading = Heading(recording.run, name, engine, recording.status, _head(recording))
     return page(heading, story, counts_of(recording))

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 from tracedesk.backtest import schema, validation
 from tracedesk.backtest.bodies import nanoseconds
+from tracedesk.backtest.guids import FAST_INDEX
 from tracedesk.backtest.model import STREAM_KIND, exactly
 from tracedesk.backtest.projection import Projector, rebuild
 from tracedesk.backtest.texts import parameters
@@ -87,6 +88,8 @@ def create(home: Home, run_id: str, plan: Plan, clock: Clock) -> tuple[Journal, 
         journal.connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         with journal.connection:
             schema.create(journal.connection, indexed=not plan.fast)
+            if plan.fast:
+                journal.connection.execute(FAST_INDEX)
             _mark(journal.connection, indexed=not plan.fast)
         stream = journal.open(run_id, STREAM_KIND, plan.meta())
         register(home, run_id)

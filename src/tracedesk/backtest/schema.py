@@ -15,10 +15,11 @@ fault       the validation errors of an event, as JSON: [{"Field", "Error", "Sev
 text        texts by number and number by text; `kind` is one of the numbers below. Exact texts: `canonical`.
 used        how many events of a type name a symbol or an indicator (kinds SYMBOL and INDICATOR only; for
             orders and positions count the index, which has few rows for each).
-slot        what has one latest value at any time: a PositionUpdate per symbol; an IndicatorCalculation per
-            name, symbol and parameters; a StateChange of StateType "PnL" per symbol or none. `symbol` and
-            `indicator` are `text.id`; `params` is the Parameters object as compact JSON with sorted names,
-            or ''.
+slot        what has one latest value at any time: a PositionUpdate per symbol and position; an
+            IndicatorCalculation per name, symbol and parameters; a StateChange of StateType "PnL" per symbol
+            or none. `symbol` and `indicator` are `text.id`; `params` is the Parameters object as compact JSON
+            with sorted names, or ''; of a position it is the PositionId. A symbol that has a position slot
+            without one has a single position: that of the latest of its slots.
 tally       how many events there are per type, severity and category.
 span        per type: `n` events, `chunks` (the last may be open), time bounds, and whether the times never
             step back in recording order (`is_sorted`); else use the index, which is always right.

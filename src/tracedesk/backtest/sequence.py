@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from tracedesk.backtest import cursors, tables
+from tracedesk.backtest.costs import cost
 from tracedesk.backtest.cursors import Cursor, Key
 from tracedesk.backtest.model import TYPES
-from tracedesk.backtest.page import Ask, event_json, fitting, shortener, take_up, too_large
+from tracedesk.backtest.page import Ask, cut_note, event_json, fitting, shortener, take_up, too_large
 from tracedesk.backtest.query import TYPE_NAMES, Recording, Row
 from tracedesk.errors import ToolError
 from tracedesk.primitives import json
@@ -18,6 +19,10 @@ MOST_NODES: Final = 1_000
 """Events of one chain that are followed; a chain that has more says so."""
 
 MOST_TYPES: Final = 50
+_CHAINS: Final = 100
+"""Tokens kept for the table of chains, and for saying that one is cut."""
+_SEQ: Final = 4
+"""Tokens of a seq among a chain's events."""
 
 
 class Chain(NamedTuple):
@@ -40,7 +45,7 @@ class Found:
     incomplete: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Told:
     """One chain as it is shown."""
 
@@ -48,6 +53,8 @@ class Told:
     rows: list[Row]
     missing: list[str]
     is_cut: bool
+    is_short: bool = False
+    """Whether the answer has no room for all of its events."""
 
 
 def answer(recording: Recording, ask: Ask) -> dict[str, Any]:
@@ -59,7 +66,7 @@ def answer(recording: Recording, ask: Ask) -> dict[str, Any]:
     found = _find(recording, ask, pattern, query)
     shown = [_sequence(recording, chain, pattern, args["maxDepth"], found.mark) for chain in found.chains]
     if ask.is_table:
-        body, kept = _tables(recording, ask, shown)
+        body, kept = _tables(recording, ask, shown, found, query)
     else:
         body, kept = _objects(recording, ask, shown, found, query)
     body["metadata"] = _metadata(recording, ask, found, shown, kept, query)
@@ -223,11 +230,9 @@ def _objects(
     recording: Recording, ask: Ask, shown: Sequence[Told], found: Found, query: str
 ) -> tuple[dict[str, Any], int]:
     parts = [_object(recording, one) for one in shown]
-    kept = len(parts)
-    if "cursor" in ask.args and parts:
-        if len(parts[0]) > ask.max_bytes - 1_000:
-            raise too_large(len(parts[0]), ask.max_bytes, _cursor(recording, found, 1, query))
-        kept = fitting(parts, ask.room)
+    kept = fitting(parts, ask) if "cursor" in ask.args else len(parts)
+    if parts and not kept:
+        raise too_large(len(parts[0]), ask, _cursor(recording, found, 1, query))
     return {"sequences": [json.Raw(part) for part in parts[:kept]]}, kept
 
 
@@ -242,22 +247,81 @@ def _object(recording: Recording, one: Told) -> bytes:
     )
 
 
-def _tables(recording: Recording, ask: Ask, shown: Sequence[Told]) -> tuple[dict[str, Any], int]:
-    """One table for each event type, and one of the chains by seq; an event in two chains is told once."""
-    shorten = shortener(recording)
-    kept = len(shown)
-    while True:
-        rows = {row.seq: row for one in shown[:kept] for row in one.rows}
-        chains = {
-            "eventType": "(chains)",
-            "columns": ["root", "events", "missing"],
-            "rows": [[o.root.seq, [row.seq for row in o.rows], o.missing or None] for o in shown[:kept]],
-        }
-        body = {"sequences": [], "tables": [chains, *tables.build(list(rows.values()), None, shorten)]}
-        spent = tables.cost(json.dumps(body))
-        if spent <= ask.room or kept <= 1:
-            return body, kept
-        kept = max(1, min(kept - 1, kept * ask.room // spent))
+class _Tables:
+    """Chains as tables within a room: one table for each event type, and one of the chains by seq.
+
+    An event that is in two chains is told once.
+    """
+
+    def __init__(self, shorten: tables.Shorten, room: int) -> None:
+        self._filling = tables.Filling(None, shorten)
+        self._room = room - _CHAINS
+        self._told: set[int] = set()
+        self._chains: list[list[Any]] = []
+
+    def add(self, one: Told) -> bool:
+        """A whole chain, if there is room for it."""
+        mark, told = self._filling.mark(), set(self._told)
+        if all(self._add(row) for row in one.rows) and self._name(one, one.rows):
+            return True
+        self._filling.back(mark)
+        self._told = told
+        return False
+
+    def add_part(self, one: Told) -> tuple[int, bool]:
+        """How many first events of a chain that is too large there is room for, and whether one was cut."""
+        room = self._room
+        rows: list[Row] = []
+        for row in one.rows:
+            self._room -= _SEQ
+            if not self._add(row):
+                break
+            rows.append(row)
+        is_cut = not rows and self._filling.add_short(one.rows[0], self._room)
+        rows = rows or one.rows[: int(is_cut)]
+        self._room = room
+        return (len(rows), is_cut) if rows and self._name(one, rows) else (0, False)
+
+    def body(self) -> dict[str, Any]:
+        names = ["root", "events", "missing"]
+        chains = {"eventType": "(chains)", "columns": names, "rows": self._chains}
+        return {"sequences": [], "tables": [chains, *self._filling.bodies()]}
+
+    def _add(self, row: Row) -> bool:
+        if row.seq in self._told:
+            return True
+        self._told.add(row.seq)
+        return self._filling.add(row, self._room - self._filling.spent)
+
+    def _name(self, one: Told, rows: Sequence[Row]) -> bool:
+        chain = [one.root.seq, [row.seq for row in rows], one.missing or None]
+        price = cost(json.dumps(chain)) + 1
+        if price > self._room - self._filling.spent:
+            return False
+        self._room -= price
+        self._chains.append(chain)
+        return True
+
+
+def _tables(
+    recording: Recording, ask: Ask, shown: Sequence[Told], found: Found, query: str
+) -> tuple[dict[str, Any], int]:
+    """As many whole chains as there is room for; of a first one that is too large, its first events."""
+    filled = _Tables(shortener(recording), ask.room)
+    kept = 0
+    while kept < len(shown) and filled.add(shown[kept]):
+        kept += 1
+    if shown and not kept:
+        kept = 1
+        events, is_cut = filled.add_part(shown[0])
+        if not events:
+            raise too_large(len(shown[0].rows[0].body), ask, _cursor(recording, found, 1, query))
+        shown[0].is_short = True
+        if events < len(shown[0].rows):
+            ask.warnings.append(f"the chain is cut to {events} of its {len(shown[0].rows)} events")
+        if is_cut:
+            ask.warnings.append(cut_note(shown[0].rows[0].seq))
+    return filled.body(), kept
 
 
 def _cursor(recording: Recording, found: Found, kept: int, query: str) -> str | None:
@@ -279,7 +343,7 @@ def _metadata(
         pageIndex=found.index,
         pageSize=ask.args["pageSize"],
         hasMore=cut or found.more,
-        truncated=cut,
+        truncated=cut or any(one.is_short for one in shown),
     )
     if found.complete is not None:
         body |= {"completeCount": found.complete, "incompleteCount": found.incomplete}

@@ -24,6 +24,16 @@ class Shadow:
 
     projector: Projector
     done: int = 0
+    waiting: int = 0
+    """Events that the projector has taken in, and whose rows are still to be written."""
+    is_whole: bool = False
+    """Whether the tables are those that the projector knows; else they are dropped before anything else."""
+
+    def serves(self, reader: Reader, run: str) -> bool:
+        """Whether the run can be told by these tables: not when it has ended, and they lack its end."""
+        if schema.is_indexed(reader.connection):
+            return False
+        return self.done >= reader.head(run).seq or reader.seal(run) is None
 
 
 _shadows: Final[WeakKeyDictionary[Reader, Shadow]] = WeakKeyDictionary()
@@ -34,45 +44,55 @@ def of(reader: Reader) -> Shadow | None:
 
 
 def prepare(reader: Reader, run: str) -> None:
-    """Bring the reader's tables up to the run, or drop them once the file has its own."""
-    if schema.is_indexed(reader.connection):
-        if of(reader) is not None:
-            _drop(reader)
-        return
-    stream = reader.stream(run)
-    head = reader.head(run).seq
-    shadow = of(reader) or _cast(reader, stream)
-    try:
-        _extend(reader, stream, shadow, head)
-    except BaseException:
-        # What the projector knows and what the tables hold may differ now; the next reading begins anew.
+    """Bring the reader's tables up to the run, or drop them once the file has its own.
+
+    A reading that is interrupted keeps what it has written so far, and the next one goes on from there.
+    """
+    shadow = of(reader)
+    is_indexed = schema.is_indexed(reader.connection)
+    if shadow is not None and (is_indexed or not shadow.is_whole):
         _drop(reader)
-        raise
+        shadow = None
+    if not is_indexed:
+        stream = reader.stream(run)
+        _extend(reader, stream, shadow or _cast(reader, stream), reader.head(run).seq)
 
 
 def _cast(reader: Reader, stream: Stream) -> Shadow:
+    shadow = _shadows[reader] = Shadow(projector(stream))
     for statement in schema.TABLES.split(";"):
         name = statement.partition("EXISTS ")[2].partition("(")[0]
         if name in schema.DERIVED:
             reader.connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))
     for statement in schema.INDEXES:
         reader.connection.execute(statement.replace("IF NOT EXISTS ", "IF NOT EXISTS temp."))
-    shadow = _shadows[reader] = Shadow(projector(stream))
+    shadow.is_whole = True
     return shadow
 
 
 def _extend(reader: Reader, stream: Stream, shadow: Shadow, head: int) -> None:
-    while shadow.done < head:
-        room = min(_BATCH, head - shadow.done)
-        drafts = drafts_of(reader.connection, stream, shadow.done, room)
-        if not drafts:
+    while shadow.waiting or shadow.done < head:
+        if not shadow.waiting and not _take(reader, stream, shadow, head):
             return
         with reader.connection:
-            shadow.projector.write(reader.connection, shadow.done + 1, Batch.of(drafts))
-        shadow.done += len(drafts)
+            shadow.projector.put(reader.connection)
+        shadow.projector.settle()
+        shadow.done += shadow.waiting
+        shadow.waiting = 0
+
+
+def _take(reader: Reader, stream: Stream, shadow: Shadow, head: int) -> bool:
+    """Let the projector take in the next events, if there are any."""
+    drafts = drafts_of(reader.connection, stream, shadow.done, min(_BATCH, head - shadow.done))
+    if drafts:
+        shadow.is_whole = False
+        shadow.projector.take(reader.connection, shadow.done + 1, Batch.of(drafts))
+        shadow.waiting, shadow.is_whole = len(drafts), True
+    return bool(drafts)
 
 
 def _drop(reader: Reader) -> None:
-    _shadows.pop(reader, None)
+    _shadows[reader].is_whole = False
     for name in schema.DERIVED:
         reader.connection.execute(f"DROP TABLE IF EXISTS temp.{name}")
+    del _shadows[reader]

@@ -10,12 +10,14 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, cast
 
 from tracedesk.backtest import paths
+from tracedesk.backtest.costs import cost
 from tracedesk.backtest.model import INDICATOR, SYMBOL, EventType
 from tracedesk.backtest.orders import ORDER_TYPES, OpenOrders
 from tracedesk.backtest.page import Ask, find_text, is_guid, order_guid
+from tracedesk.backtest.positions import named
 from tracedesk.backtest.query import TYPE_NAMES, Recording, Selection
 from tracedesk.backtest.schema import SYMBOL_TEXT
-from tracedesk.backtest.tables import cost
+from tracedesk.backtest.texts import parameters as one_form
 from tracedesk.backtest.times import Span, assumed, instant, span
 from tracedesk.primitives import json
 from tracedesk.primitives.time import EARLIEST, format
@@ -53,6 +55,17 @@ class Pnl:
         return {"total": self.total, "realized": self.realized, "unrealized": self.unrealized}
 
 
+class Terms(NamedTuple):
+    """The whole quantity of an order, filled or not, and the properties that it was placed with."""
+
+    quantity: Decimal | None
+    placed: Mapping[str, Any]
+
+    def told(self) -> dict[str, Decimal | None]:
+        prices = {name: paths.number(self.placed.get(name)) for name in _PRICES}
+        return {"Quantity": self.quantity, **prices}
+
+
 @dataclass(slots=True)
 class State:
     """What held at a time."""
@@ -60,6 +73,8 @@ class State:
     positions: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     indicators: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     orders: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    terms: dict[str, Terms] = field(default_factory=dict[str, "Terms"])
+    """What each open order asks for, by its id."""
     pnl: Pnl = field(default_factory=Pnl)
 
 
@@ -86,7 +101,7 @@ def answer(recording: Recording, ask: Ask) -> dict[str, Any]:
         "timestamp": format(when.ns),
         "runId": recording.run,
         "state": {
-            "positions": state.positions,
+            "positions": _summarised(state.positions),
             "indicators": state.indicators,
             "activeOrders": state.orders,
             "pnl": state.pnl.body(),
@@ -130,11 +145,11 @@ def state_at(recording: Recording, ns: int, scope: Scope) -> State:
             state.indicators.append(_indicator(properties))
         elif kind == EventType.PositionUpdate:
             positions.append(Latest(ts, event, properties))
-            state.positions.append(_position(properties))
         else:
             told.append(Latest(ts, event, properties))
     if scope.orders:
-        state.orders = _open_orders(recording, ns, scope)
+        _add_open_orders(state, recording, ns, scope)
+    state.positions = _positions(positions)
     state.pnl = _pnl(state.positions, positions, told, scope)
     state.positions.sort(key=lambda p: p["securitySymbol"])
     state.indicators.sort(key=lambda i: (i["name"], i["securitySymbol"] or ""))
@@ -157,6 +172,44 @@ def _latest(recording: Recording, ns: int, scope: Scope) -> Iterator[tuple[int, 
         WHERE {where} ORDER BY s.id
     """
     return recording.connection.execute(query, (ns, *values))
+
+
+def _positions(latest: Sequence[Latest]) -> list[dict[str, Any]]:
+    """One of each symbol; of one whose every update names its position, each of these with its id."""
+    by_symbol: dict[str, list[Latest]] = {}
+    for update in latest:
+        by_symbol.setdefault(str(update.properties.get(SYMBOL)), []).append(update)
+    rows: list[dict[str, Any]] = []
+    for updates in by_symbol.values():
+        ids = [named(update.properties) for update in updates]
+        if None in ids:
+            rows.append(_position(max(updates, key=_BY_TIME).properties))
+        else:
+            pairs = zip(updates, ids, strict=True)
+            rows += [{**_position(update.properties), "positionId": id} for update, id in pairs]
+    return rows
+
+
+def _summarised(positions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The positions, with those of a symbol that were closed and have ids in one row: there may be many."""
+    shown: list[dict[str, Any]] = []
+    closed: dict[str, list[dict[str, Any]]] = {}
+    for row in positions:
+        if "positionId" in row and row["quantity"] == 0:
+            closed.setdefault(row["securitySymbol"], []).append(row)
+        else:
+            shown.append(row)
+    for rows in closed.values():
+        shown.append(rows[0] if len(rows) == 1 else _joined(rows))
+    return sorted(shown, key=lambda row: row["securitySymbol"])
+
+
+def _joined(closed: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Closed positions as one: what they brought together."""
+    sums = {name: _sum([row[name] for row in closed])[0] for name in ("unrealizedPnL", "realizedPnL")}
+    whole = {**closed[0], "averagePrice": None, **sums, "closedPositions": len(closed)}
+    del whole["positionId"]
+    return whole
 
 
 def _position(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,15 +299,16 @@ class _Start(NamedTuple):
     orders: OpenOrders
 
 
-def _open_orders(recording: Recording, ns: int, scope: Scope) -> list[dict[str, Any]]:
+def _add_open_orders(state: State, recording: Recording, ns: int, scope: Scope) -> None:
     orders = _replayed(recording, ns)
-    rows: list[dict[str, Any]] = []
     for ref, order in orders.by_ref.items():
         query = "SELECT f.symbol, e.body FROM fact f JOIN event e ON e.id = f.event WHERE f.event = ?"
         for symbol, body in recording.connection.execute(query, (recording.base + order.placed,)):
             if scope.symbols is None or symbol in scope.symbols:
-                rows.append(_order(recording, ref, order.remaining, paths.properties(body)))
-    return rows
+                placed = paths.properties(body)
+                row = _order(recording, ref, order.remaining, placed)
+                state.orders.append(row)
+                state.terms[row["orderId"]] = Terms(order.quantity, placed)
 
 
 def _order(
@@ -353,8 +407,8 @@ def delta(recording: Recording, ask: Ask) -> dict[str, Any]:
     scope = Scope(_symbols(recording, ask))
     before, after = (state_at(recording, ns, scope) for ns in (between.start_ns, between.end_ns))
     parts = {
-        "positions": _changes(before.positions, after.positions, ("securitySymbol",), _NUMBERS),
-        "orders": _order_changes(before.orders, after.orders),
+        "positions": _changes(before.positions, after.positions, ("securitySymbol", "positionId"), _NUMBERS),
+        "orders": _order_changes(before, after),
         "indicators": _changes(
             before.indicators, after.indicators, ("name", "securitySymbol", "parameters"), ("value",)
         ),
@@ -386,8 +440,8 @@ def _changes(
 ) -> list[dict[str, Any]]:
     """For each thing whose numbers differ: its names, and each number before and after."""
 
-    def keyed(rows: Sequence[Mapping[str, Any]]) -> dict[bytes, Mapping[str, Any]]:
-        return {json.dumps([row[name] for name in names]): row for row in rows}
+    def keyed(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        return {one_form([row.get(name) for name in names]): row for row in rows}
 
     old, new = keyed(before), keyed(after)
     changes: list[dict[str, Any]] = []
@@ -395,22 +449,29 @@ def _changes(
         was, now = old.get(key, {}), new.get(key, {})
         moved = {n: {"before": was.get(n), "after": now.get(n)} for n in numbers if was.get(n) != now.get(n)}
         if moved:
-            changes.append({**{name: (now or was)[name] for name in names}, **moved})
+            about = now or was
+            changes.append({**{name: about[name] for name in names if name in about}, **moved})
     return changes
 
 
-def _order_changes(
-    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    old, new = ({order["orderId"]: order for order in orders} for orders in (before, after))
-    opened = [{"change": "opened", **order} for id, order in new.items() if id not in old]
-    ended = [{"change": "ended", **order} for id, order in old.items() if id not in new]
-    partly = [
-        {"change": "filled in part", **order, "quantityBefore": old[id]["quantity"]}
-        for id, order in new.items()
-        if id in old and old[id]["quantity"] != order["quantity"]
-    ]
-    return [*opened, *ended, *partly]
+def _order_changes(before: State, after: State) -> list[dict[str, Any]]:
+    old, new = ({order["orderId"]: order for order in state.orders} for state in (before, after))
+    changes = [{"change": "opened", **order} for id, order in new.items() if id not in old]
+    changes += [{"change": "ended", **order} for id, order in old.items() if id not in new]
+    for id in [id for id in new if id in old]:
+        change = {**new[id], "quantityBefore": old[id]["quantity"]}
+        terms = _amended(before.terms[id], after.terms[id])
+        if terms:
+            changes.append({"change": "amended", **change, "terms": terms})
+        elif old[id]["quantity"] != new[id]["quantity"]:
+            changes.append({"change": "filled in part", **change})
+    return changes
+
+
+def _amended(before: Terms, after: Terms) -> dict[str, Any]:
+    """The terms of an order that are not what they were."""
+    old, new = before.told(), after.told()
+    return {name: {"before": old[name], "after": new[name]} for name in new if old[name] != new[name]}
 
 
 def _pnl_change(before: Pnl, after: Pnl) -> dict[str, Any]:
@@ -432,9 +493,10 @@ def _within_room(
     for name, rows in parts.items():
         kept = 0
         for row in rows:
-            room -= cost(json.dumps(row)) + 1
-            if room < 0:
+            price = cost(json.dumps(row)) + 1
+            if price > room:
                 break
+            room -= price
             kept += 1
         shown[name] = rows[:kept]
         if kept < len(rows):

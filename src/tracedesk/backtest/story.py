@@ -13,6 +13,7 @@ import orjson
 
 from tracedesk.backtest.charts import Marks, Series, Side
 from tracedesk.backtest.model import HAS_ERROR, HAS_WARNING, EventType, Severity
+from tracedesk.backtest.positions import Held, Positions
 from tracedesk.backtest.query import Recording, Selection
 from tracedesk.journal import Event
 from tracedesk.primitives import json, money
@@ -143,7 +144,7 @@ def events_of(recording: Recording) -> Iterator[Event]:
         yield Event(*row)
 
 
-def tell(events: Iterable[Event], start: int, end: int) -> Story:
+def tell(events: Iterable[Event], start: int, end: int, positions: Positions) -> Story:
     """Gather a run's story from its events, given in the order of their seqs."""
     story = Story(start, end)
     gather: dict[str, Callable[[Event], None]] = {
@@ -151,7 +152,7 @@ def tell(events: Iterable[Event], start: int, end: int) -> Story:
         "TradeExecution": lambda event: _trade(story, event),
         "OrderRejection": lambda event: _rejection(story, event),
         "StateChange": lambda event: _state(story, event),
-        "PositionUpdate": _Holdings(story),
+        "PositionUpdate": _Holdings(story, positions),
     }
     for event in events:
         story.events += 1
@@ -285,21 +286,22 @@ def _keep(story: Story, curve: Curve, event: Event, value: Decimal) -> None:
 class _Holdings:
     """The sum of realised and unrealised profit over positions, after each update."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: Story, positions: Positions) -> None:
         self._story = story
-        self._parts: dict[str, Decimal] = {}
+        self._positions = positions
+        self._parts: dict[Held, Decimal] = {}
         self._total = Decimal(0)
 
     def __call__(self, event: Event) -> None:
         properties = json.loads(event.body)
-        symbol = _text(properties, "SecuritySymbol")
+        held = self._positions.held(properties)
         parts = [_exact(properties.get(name)) for name in ("RealizedPnL", "UnrealizedPnL")]
-        if not symbol or parts == [None, None]:
+        if not held.symbol or parts == [None, None]:
             return
         value = EXACT.add(parts[0] or Decimal(0), parts[1] or Decimal(0))
-        gained = EXACT.subtract(value, self._parts.get(symbol, Decimal(0)))
+        gained = EXACT.subtract(value, self._parts.get(held, Decimal(0)))
         self._total = EXACT.add(self._total, gained)
-        self._parts[symbol] = value
+        self._parts[held] = value
         story = self._story
         if story.basis == "positions":
             _keep(story, story.held, event, self._total)

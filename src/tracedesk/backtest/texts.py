@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import orjson
 
-from tracedesk.backtest.model import EventType, canonical, exactly
-from tracedesk.journal.sqlite import Connection, insert
+from tracedesk.backtest.model import POSITION, EventType, canonical, exactly
+from tracedesk.journal.sqlite import Connection, InterruptError, insert
 from tracedesk.primitives import json
 
 _REMEMBERED: Final = 1 << 18
@@ -48,11 +48,14 @@ class Texts:
             known[text] = found = found or self._add(kind, text, event)
         return found
 
-    def finish(self, connection: Connection) -> None:
-        """Write what is new, and forget the older half of what has grown too large."""
+    def put(self, connection: Connection) -> None:
+        """Write what is new."""
         if self._new:
             insert(connection, "INSERT INTO text", list(zip(*self._new, strict=True)))
-            self._new.clear()
+
+    def settle(self) -> None:
+        """What is new is written; forget the older half of what has grown too large."""
+        self._new.clear()
         for kind, known in self._known.items():
             if len(known) > self._remembered:
                 self._cut.add(kind)
@@ -69,9 +72,12 @@ class Texts:
         if self._connection is None:
             return None
         query = "SELECT id FROM text WHERE kind = ? AND value = ?"
-        for (number,) in self._connection.execute(query, (kind, text)):
-            return number
-        return None
+        while True:
+            try:
+                return next((number for (number,) in self._connection.execute(query, (kind, text))), None)
+            except InterruptError:
+                # What was taken in by half could not be taken back, and the writing is interrupted as well.
+                continue
 
 
 class Slots:
@@ -94,7 +100,8 @@ class Slots:
         elif kind == EventType.PositionUpdate:
             if symbol is None:
                 return None
-        elif row.get("StateType") != "PnL":
+            params = (canonical(row[POSITION]) or "") if POSITION in row else ""
+        elif not _is_profit(row.get("StateType")):
             return None
         key = (kind, symbol, indicator if params or indicator else None, params)
         found = self._known.get(key)
@@ -103,10 +110,12 @@ class Slots:
             self._new.append((found, *key, event))
         return found
 
-    def finish(self, connection: Connection) -> None:
+    def put(self, connection: Connection) -> None:
         if self._new:
             insert(connection, "INSERT INTO slot", list(zip(*self._new, strict=True)))
-            self._new.clear()
+
+    def settle(self) -> None:
+        self._new.clear()
 
     def _params(self, row: Mapping[str, Any]) -> str:
         given = row.get("Parameters")
@@ -119,6 +128,10 @@ class Slots:
             if len(self._forms) < _FORMS:
                 self._forms[raw] = form
         return form
+
+
+def _is_profit(state_type: Any) -> bool:
+    return state_type == "PnL" or (isinstance(state_type, str) and state_type.lower() == "pnl")
 
 
 def _key(value: Any) -> bytes:

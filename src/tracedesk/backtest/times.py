@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from tracedesk.errors import ToolError
 from tracedesk.primitives.time import EARLIEST, LATEST, MINUTE, SECOND, Edge, Instant, format, parse
@@ -48,7 +49,31 @@ def instant(args: Mapping[str, Any], name: str, edge: Edge) -> Instant:
     try:
         return parse(args[name], edge=edge)
     except ValueError as problem:
+        beyond = _beyond(args[name], edge)
+        if beyond is not None:
+            return beyond
         raise ToolError("INVALID_PARAMETER", f"{name}: {problem}.", {"path": [name]}) from None
+
+
+def _beyond(text: str, edge: Edge) -> Instant | None:
+    """All that can be recorded, for a time before its begin as a start or after its end as an end."""
+    if not _YEAR.match(text):
+        return None
+    year = int(text[:4])
+    # The calendar repeats itself after so many years, and this one's times can all be told.
+    near = _NEAR + (year - _NEAR) % _CYCLE
+    try:
+        form = parse(f"{near}{text[4:]}", edge=edge).form
+    except ValueError:
+        return None
+    if edge == "start":
+        return Instant(EARLIEST, form) if year < near else None
+    return Instant(LATEST, form) if year > near else None
+
+
+_YEAR: Final = re.compile(r"[0-9]{4}-")
+_NEAR: Final = 1800
+_CYCLE: Final = 400
 
 
 def span(args: Mapping[str, Any], first: str = "startTime", last: str = "endTime") -> Span:

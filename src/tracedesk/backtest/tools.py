@@ -114,7 +114,7 @@ async def list_backtest_runs(args: Arguments, call: Call[Shelf]) -> dict[str, An
 
     rows, runs, more = await call.state.in_thread(lambda home: describe.runs(home, args))
     parts = [json.dumps(row) for row in rows]
-    kept = page.fitting(parts, call.budget - page.FRAME)
+    kept = page.fitting(parts, _ask("list_backtest_runs", args, call))
     cut = kept < len(rows)
     metadata: dict[str, Any] = {"returnedCount": kept, "hasMore": more or cut, "truncated": cut}
     if more or cut:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -84,8 +88,62 @@ def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> C
     return cast("Connection", apsw.Connection(str(path), flags=flags, vfs=vfs))
 
 
-CHUNKS = (64, 8, 1)
-"""Rows per statement: each statement hands the interpreter lock over once, not once per row."""
+BUSY_SECONDS = 5.0
+_RETRY_SECONDS = 0.001
+
+
+class Patience:
+    """Waits for other writers in short, even steps, so that none is starved, and gives up after a bound.
+
+    Under the engine's own `busy_timeout`, threads of one process that open a new file have been seen to wait
+    for each other until it ended.
+    """
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    def __call__(self, attempt: int) -> bool:
+        now = time.monotonic()
+        if attempt == 0:
+            self._until = now + BUSY_SECONDS
+        if now > self._until:
+            return False
+        time.sleep(_RETRY_SECONDS)
+        return True
+
+
+def patiently(connection: Connection, statement: str) -> None:
+    """Run a statement that does not consult the busy handler, such as switching a new file to WAL."""
+    wait = Patience()
+    attempt = 0
+    while True:
+        try:
+            connection.execute(statement)
+            return
+        except BusyError:
+            if not wait(attempt):
+                raise
+            attempt += 1
+
+
+def create_private(path: Path) -> None:
+    """An empty file for its owner only, before SQLite lends the file's mode to the WAL beside it.
+
+    It is closed before it gets its name: closing a file drops every lock this process has on it.
+    """
+    if path.exists():
+        return
+    handle, blank = tempfile.mkstemp(prefix=".", dir=path.parent)
+    os.close(handle)
+    try:
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(blank)
+    finally:
+        Path(blank).unlink()
+
+
+CHUNKS = (512, 64, 8, 1)
+"""Rows per statement: each statement hands the interpreter lock over, and opens its table's indexes, once."""
 
 
 def insert(connection: Connection, into: str, columns: Sequence[Sequence[Any]]) -> None:

@@ -99,7 +99,7 @@ def bars() -> list[Any]:
     return found
 
 
-def engine(strategy: Any, *, check: bool = True) -> Any:
+def engine(strategy: Any, *, check: bool = True, oms: Any = None) -> Any:
     logging = part("config", "LoggingConfig")(bypass_logging=True)
     risk = part("config", "RiskEngineConfig")(bypass=not check)
     config = part("backtest.engine", "BacktestEngineConfig")(logging=logging, risk_engine=risk)
@@ -107,7 +107,7 @@ def engine(strategy: Any, *, check: bool = True) -> Any:
     usd = part("model.currencies", "USD")
     made.add_venue(
         part("model.identifiers", "Venue")("XNAS"),
-        part("model.enums", "OmsType").NETTING,
+        oms or part("model.enums", "OmsType").NETTING,
         part("model.enums", "AccountType").CASH,
         [part("model.objects", "Money")(100_000, usd)],
         base_currency=usd,

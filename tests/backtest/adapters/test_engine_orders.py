@@ -1,10 +1,11 @@
-"""Orders that real engines amend or refuse are told with the terms and the side that they have there."""
+"""Orders and positions of real engines are told with the terms, sides and quantities that they have there."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -40,3 +41,18 @@ def test_a_rejected_vectorbt_request_has_the_side_that_it_would_have_been_filled
     assert len(found) == 34
     assert {tuple(case["filled"]) for case in found} == {("Buy",), ("Sell",)}
     assert [case for case in found if case["filled"] != case["rejected"]] == []
+
+
+def test_nautilus_positions_of_one_instrument_are_told_each_on_its_own() -> None:
+    """A venue with hedging: a position's events tell that position, and nothing is told twice."""
+    found = ran(NAUTILUS, "nautilus_hedged")
+    updates = [properties for _, kind, _, properties, _ in found["told"] if kind == "PositionUpdate"]
+    assert sorted(found["held"].values()) == ["0", "40"]
+    latest = {update["PositionId"]: update for update in updates}
+    assert {id_: update["Quantity"] for id_, update in latest.items()} == found["held"]
+    marks = [(update["PositionId"], update["Quantity"]) for update in updates if update["Cause"] == "Mark"]
+    assert set(marks) == {(id_, quantity) for id_, quantity in marks if quantity in ("20", "40")}
+    assert {id_ for id_, _ in marks} == set(found["held"])
+    profits = [p["StateAfter"] for _, kind, _, p, _ in found["told"] if kind == "StateChange"]
+    for name, total in (("RealizedPnL", "Realized"), ("UnrealizedPnL", "Unrealized")):
+        assert sum(Decimal(update[name]) for update in latest.values()) == Decimal(profits[-1][total])

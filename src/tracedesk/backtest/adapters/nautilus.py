@@ -78,11 +78,10 @@ class _Series:
 
 @dataclass(slots=True)
 class _Book:
-    """What one instrument's positions have realised: those that closed, and the one that is open."""
+    """What a position has realised: before it was last opened, and since."""
 
     closed: Decimal = Decimal(0)
     current: Decimal = Decimal(0)
-    last_fill: int | None = None
 
     @property
     def realized(self) -> Decimal:
@@ -101,6 +100,9 @@ class _Teller:
     _series: list[_Series] = field(default_factory=list[_Series])
     _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
     _books: dict[str, _Book] = field(default_factory=dict[str, _Book])
+    """By position: a venue with hedging has several of one instrument side by side."""
+    _fills: dict[str, int] = field(default_factory=dict[str, int])
+    """The latest execution of each instrument."""
     _seen: set[str] = field(default_factory=set[str])
     _start: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
     _cash: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
@@ -179,8 +181,9 @@ class _Teller:
         """A bar that the strategies have acted on."""
         self._indicators(bar)
         symbol = str(bar.bar_type.instrument_id)
-        if any(str(position.instrument_id) == symbol for position in self.engine.cache.positions_open()):
-            self.tape.marked(bar.ts_event, self._holding(symbol))
+        for id_, position in self._open().items():
+            if str(position.instrument_id) == symbol:
+                self.tape.marked(bar.ts_event, self._holding(symbol, id_))
         self._account(bar.ts_event)
 
     # --- orders ---------------------------------------------------------------------------------
@@ -226,7 +229,7 @@ class _Teller:
         }
         side = told["order_side"].title()
         fill = Fill(Decimal(told["last_qty"]), side, Decimal(told["last_px"]), commission, None, more)
-        self._book(told["instrument_id"]).last_fill = self.tape.executed(time, order, fill)
+        self._fills[told["instrument_id"]] = self.tape.executed(time, order, fill)
 
     def _OrderDenied(self, time: int, order: str, told: Mapping[str, Any]) -> None:
         """The engine's reasons begin with a name and go on with figures."""
@@ -261,48 +264,39 @@ class _Teller:
 
     # --- positions and accounts -----------------------------------------------------------------
 
-    def _book(self, symbol: str) -> _Book:
-        return self._books.setdefault(symbol, _Book())
-
     def _position(self, event: Any) -> None:
         told = _told(event)
         if told["event_id"] in self._seen:
             return
         self._seen.add(told["event_id"])
-        book = self._book(told["instrument_id"])
+        symbol, id_ = told["instrument_id"], told["position_id"]
+        book = self._books.setdefault(id_, _Book())
         realized, _ = _money(told["realized_pnl"])
         book.current = realized or Decimal(0)
         if told["type"] == "PositionClosed":
             book.closed, book.current = book.realized, Decimal(0)
-        if book.last_fill is not None:
+        if symbol in self._fills:
             time = told.get("ts_event") or told["ts_closed"]
-            self.tape.position(
-                time, self._holding(told["instrument_id"], told["position_id"]), book.last_fill
-            )
+            self.tape.position(time, self._holding(symbol, id_), self._fills[symbol])
 
-    def _holding(self, symbol: str, id_: str | None = None) -> Holding:
-        open_ = [
-            position
-            for position in self.engine.cache.positions_open()
-            if str(position.instrument_id) == symbol
-        ]
-        units = sum((position.signed_decimal_qty() for position in open_), Decimal(0))
-        average = number(open_[0].avg_px_open) if len(open_) == 1 else None
+    def _open(self) -> dict[str, Any]:
+        """The open positions by their ids."""
+        return {str(position.id): position for position in self.engine.cache.positions_open()}
+
+    def _holding(self, symbol: str, id_: str) -> Holding:
+        """A position of its own; a closed one is empty and has what it realised."""
+        position, realized = self._open().get(id_), self._books.setdefault(id_, _Book()).realized
+        if position is None:
+            return Holding(symbol, Decimal(0), 0, Decimal(0), realized, id_)
+        average = number(position.avg_px_open)
         return Holding(
-            symbol, units, average if open_ else 0, self._unrealized(symbol), self._book(symbol).realized, id_
+            symbol, position.signed_decimal_qty(), average, self._unrealized(position), realized, id_
         )
 
-    def _unrealized(self, symbol: str) -> Decimal:
-        """What the open positions gained at the latest close."""
-        close = self._closes.get(symbol)
-        open_ = [
-            position
-            for position in self.engine.cache.positions_open()
-            if str(position.instrument_id) == symbol
-        ]
-        if close is None:
-            return Decimal(0)
-        return sum((position.unrealized_pnl(close).as_decimal() for position in open_), Decimal(0))
+    def _unrealized(self, position: Any) -> Decimal:
+        """What an open position gained at the latest close."""
+        close = self._closes.get(str(position.instrument_id))
+        return Decimal(0) if close is None else position.unrealized_pnl(close).as_decimal()
 
     def _balance(self, event: Any) -> None:
         """An account's balances; the first of each account are what it began with."""
@@ -317,7 +311,7 @@ class _Teller:
         if len({key.split()[-1] for key in self._cash}) != 1:
             return
         realized: Number = sum((book.realized for book in self._books.values()), Decimal(0))
-        unrealized: Number = sum(map(self._unrealized, self._books), Decimal(0))
+        unrealized: Number = sum(map(self._unrealized, self._open().values()), Decimal(0))
         total = realized + unrealized
         start, cash = sum(self._start.values(), Decimal(0)), sum(self._cash.values(), Decimal(0))
         self.tape.account(time, Account(start + total, cash, total, realized, unrealized), "Bar", self._seq)

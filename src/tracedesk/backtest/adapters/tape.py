@@ -90,7 +90,7 @@ class Tape:
         self._sink = sink
         self._bars: dict[str, int] = {}
         self._orders: dict[str, tuple[Ticket, int]] = {}
-        self._marks: dict[str, Holding] = {}
+        self._marks: dict[tuple[str, str | None], Holding] = {}
         self._account: Account | None = None
 
     def bar(
@@ -188,11 +188,11 @@ class Tape:
 
     def marked(self, time: int, holding: Holding) -> None:
         """A position as the latest bar values it; told only when that differs from what was told last."""
-        if self._marks.get(holding.symbol) != holding:
+        if self._marks.get((holding.symbol, holding.id)) != holding:
             self._position(time, holding, "Mark", self._bars.get(holding.symbol))
 
     def _position(self, time: int, holding: Holding, cause: str, parent: int | None) -> int:
-        self._marks[holding.symbol] = holding
+        self._marks[holding.symbol, holding.id] = holding
         properties = {
             "SecuritySymbol": holding.symbol,
             "PositionId": holding.id,
