@@ -17,7 +17,7 @@ from tracedesk.journal import (
     UnknownStream,
     verify,
 )
-from tracedesk.journal import format as journal_format
+from tracedesk.journal import sqlite as journal_sqlite
 from tracedesk.journal.sqlite import Connection, ConstraintError
 
 
@@ -179,7 +179,7 @@ def test_a_stream_cannot_be_replaced_by_name(journal: Journal, path: Path) -> No
 def test_a_writer_kept_waiting_too_long_says_that_the_journal_is_busy(
     journal: Journal, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_format, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(journal_sqlite, "BUSY_SECONDS", 0.05)
     journal.open("a", "run")
     with raw(path) as holder:
         holder.execute("BEGIN IMMEDIATE")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.journal.samples import entries, fill, raw
 from tracedesk.journal import Fault, Journal, verify
-from tracedesk.journal import format as journal_format
+from tracedesk.journal import sqlite as journal_sqlite
 from tracedesk.journal.sqlite import BusyError
 
 
@@ -61,7 +61,7 @@ def test_a_file_kept_from_being_read_is_not_called_damaged(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Journal(path).close()
-    monkeypatch.setattr(journal_format, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(journal_sqlite, "BUSY_SECONDS", 0.05)
     with raw(path) as holder:
         assert holder.pragma("locking_mode", "EXCLUSIVE") == "exclusive"
         holder.execute("BEGIN EXCLUSIVE")

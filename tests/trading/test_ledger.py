@@ -199,7 +199,7 @@ def test_a_writer_takes_nothing_after_its_transaction(ledger: Ledger) -> None:
 def test_a_writer_that_waits_too_long_says_so(
     ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracedesk.journal.format.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("tracedesk.journal.sqlite.BUSY_SECONDS", 0.05)
     with open_ledger(path) as other, other.writing(), pytest.raises(LedgerBusy), ledger.writing():
         pass
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
-import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,10 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tracedesk.journal.sqlite import BusyError, Connection, NotADBError, connect
-
-BUSY_SECONDS: Final = 5.0
-_RETRY_SECONDS: Final = 0.001
+from tracedesk.journal.sqlite import (
+    Connection,
+    NotADBError,
+    Patience,
+    connect,
+    create_private,
+    patiently,
+)
 
 DEFINITIONS: Final = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 
@@ -34,14 +34,14 @@ class Format:
     def open_writer(self, path: Path, *, vfs: str | None = None) -> Connection:
         """A connection whose commits are on the disk when they return; makes the file if it is not there."""
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _create_private(path)
+        create_private(path)
         connection = connect(path, vfs=vfs)
         with self._closing_on_failure(connection):
             _configure(connection)
             connection.transaction_mode = "IMMEDIATE"
             self._refuse_foreign(connection)
             path.chmod(0o600)
-            _patiently(connection, "PRAGMA journal_mode = WAL")
+            patiently(connection, "PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             self._ensure_schema(connection)
         return connection
@@ -102,54 +102,8 @@ def _definitions(schema: str) -> Mapping[str, str]:
     return found
 
 
-def _create_private(path: Path) -> None:
-    """An empty file for its owner only, before SQLite lends the file's mode to the WAL beside it.
-
-    It is closed before it gets its name: closing a file drops every lock this process has on it.
-    """
-    if path.exists():
-        return
-    handle, blank = tempfile.mkstemp(prefix=".", dir=path.parent)
-    os.close(handle)
-    try:
-        with contextlib.suppress(FileExistsError):
-            path.hardlink_to(blank)
-    finally:
-        Path(blank).unlink()
-
-
 def _configure(connection: Connection) -> None:
     """Bound what a connection waits for and what it keeps in memory."""
-    connection.set_busy_handler(_Patience())
+    connection.set_busy_handler(Patience())
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cache_size = -8192")
-
-
-class _Patience:
-    """Waits for other writers in short, even steps, so that none is starved, and gives up after a bound."""
-
-    def __init__(self) -> None:
-        self._until = 0.0
-
-    def __call__(self, attempt: int) -> bool:
-        now = time.monotonic()
-        if attempt == 0:
-            self._until = now + BUSY_SECONDS
-        if now > self._until:
-            return False
-        time.sleep(_RETRY_SECONDS)
-        return True
-
-
-def _patiently(connection: Connection, statement: str) -> None:
-    """Switching a new file to WAL does not consult the busy handler; so it is asked here."""
-    wait = _Patience()
-    attempt = 0
-    while True:
-        try:
-            connection.execute(statement)
-            return
-        except BusyError:
-            if not wait(attempt):
-                raise
-            attempt += 1
