@@ -5,6 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CARGO := $(shell which cargo 2>/dev/null)
+TARGET := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tracedesk/native/target
 
 .PHONY: run setup dev judges test judge check format docs bench lock clean
 
@@ -12,7 +14,7 @@ run: setup
 	$(BIN)/tracedesk backtest sample
 	$(BIN)/tracedesk serve
 
-setup: .venv/.ready
+setup: .venv/.ready .venv/.native
 
 .venv/.ready: pyproject.toml requirements/base.lock
 	@test -n "$(PYTHON)" || { echo "Tracedesk needs Python 3.11 or newer; set PYTHON=/path/to/it."; exit 1; }
@@ -21,7 +23,12 @@ setup: .venv/.ready
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-dev: .venv/.dev
+# The fuzzer's core: built once for these sources and this compiler, then taken from the user's cache.
+.venv/.native: .venv/.ready $(shell find native -name '*.rs' -o -name 'Cargo.*' -o -name '*.toml')
+	$(BIN)/python -m scripts.build_native
+	@touch $@
+
+dev: .venv/.dev .venv/.native
 
 .venv/.dev: .venv/.ready requirements/dev.lock
 	$(PIP) --require-hashes -r requirements/dev.lock
@@ -41,6 +48,10 @@ check: dev
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/python -m tracedesk.docs --check
+ifneq ($(CARGO),)
+	$(CARGO) fmt --manifest-path native/Cargo.toml --check
+	CARGO_TARGET_DIR=$(TARGET) $(CARGO) clippy --quiet --locked --manifest-path native/Cargo.toml --all-targets -- -D warnings
+endif
 
 format: dev
 	$(BIN)/ruff format .
@@ -56,13 +67,15 @@ bench: judges
 	$(BIN)/python -m benchmarks.trading_rival
 	$(BIN)/python -m benchmarks.trading
 	$(BIN)/python -m benchmarks.backtest
+	$(BIN)/python -m benchmarks.fuzz
+	$(BIN)/python -m benchmarks.fuzz_maze
 
 lock: dev
 	$(PIP) uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-		--extra tokens pyproject.toml requirements/build.in -o requirements/base.lock
+		--extra tokens --extra fuzz pyproject.toml requirements/build.in -o requirements/base.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-		--extra tokens --extra dev pyproject.toml requirements/build.in -c requirements/base.lock -o requirements/dev.lock
+		--extra tokens --extra fuzz --extra dev pyproject.toml requirements/build.in -c requirements/base.lock -o requirements/dev.lock
 
 clean:
 	rm -rf .venv .judges

@@ -1,4 +1,4 @@
-"""The test budget: each area's time on the cores that run it is shown, and held to `budget.toml` in a full run."""
+"""The test budget: each area's time on the cores is shown, and held to `budget.toml` in a full run."""
 
 from __future__ import annotations
 

@@ -21,6 +21,11 @@ EXPECTED = {
         "rejected orders: 29",
         "its story: OrderPlaced > OrderRejection",
     ],
+    "fuzz_a_vault.py": [
+        "broken: echidna_leaving_dilutes_nobody",
+        "by: deposit() > earn() > withdraw(1)",
+        "lines covered: 100.0 %",
+    ],
     "ask_the_desk.py": ["traced: call desk_status ok"],
     "trade_with_a_trace.py": [
         "filled at: 190.8554",

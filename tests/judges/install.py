@@ -7,6 +7,7 @@ wherever pip and npm are configured to find them, and must have the locked diges
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -114,8 +115,16 @@ PARQUET: Final = Judge("parquet", ("parquet.lock",), _folder)
 """pyarrow, which most installations do without."""
 NAUTILUS: Final = Judge("engines/nautilus", ("engines_nautilus.lock",), _environment)
 VECTORBT: Final = Judge("engines/vectorbt", ("engines_vectorbt.lock",), _environment)
+FORGE: Final = Judge("fuzz/npm", ("fuzz/package.json", "fuzz/package-lock.json"), _node)
+"""forge, a rival of the fuzzer, and solc as WebAssembly."""
+PYREVM: Final = Judge("fuzz/pyrevm", ("fuzz/pyrevm.lock",), _folder)
+"""Another build of the EVM, to compare each call with; there is none for Python 3.13 and newer."""
 
-EVERY: Final = (NODE, MARKET, BARS, BEANCOUNT, RISK, YAHOO, PARQUET, NAUTILUS, VECTORBT)
+EVERY: Final = (NODE, MARKET, BARS, BEANCOUNT, RISK, YAHOO, PARQUET, NAUTILUS, VECTORBT, FORGE, PYREVM)
+
+
+COMMANDS: Final = {"genhtml": "lcov"}
+"""Programs of the system, each with the Debian package that has it."""
 
 
 def bars_wheel() -> Path:
@@ -125,6 +134,19 @@ def bars_wheel() -> Path:
 def main() -> None:
     for judge in EVERY:
         judge.install()
+    missing = [package for command, package in COMMANDS.items() if shutil.which(command) is None]
+    if missing:
+        _debian(missing)
+
+
+def _debian(packages: list[str]) -> None:
+    if shutil.which("apt-get") is None:
+        print(f"This is no Debian, so tests that need {', '.join(packages)} are skipped.")
+        return
+    root = [] if os.geteuid() == 0 else ["sudo"]
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+        subprocess.run([*root, "apt-get", "--quiet=2", *command], env=env, check=True)
 
 
 if __name__ == "__main__":

@@ -302,7 +302,7 @@ def test_entries_cut_off_at_the_end_are_found_by_a_remembered_head(copy: Path) -
 
 
 def test_the_audit_takes_no_more_memory_for_a_longer_ledger(tmp_path: Path) -> None:
-    """Eight times the entries. The least of three peaks: the collector's moment moves one by a page of entries."""
+    """Eight times the entries; the least of three peaks, as the collector's moment moves each a little."""
     peaks = [min(_peak(path) for _ in range(3)) for path in (_long(tmp_path, 400), _long(tmp_path, 3_200))]
     assert peaks[1] < 1.2 * peaks[0], peaks
 

@@ -19,6 +19,10 @@ tracedesk = LazyGroup(
             "tracedesk.cli.backtest:backtest",
             "Import, list, show, export and report recorded backtest runs.",
         ),
+        "fuzz": (
+            "tracedesk.cli.fuzz:fuzz",
+            "Fuzz EVM contracts, replay and shorten what broke, and see what was covered.",
+        ),
         "market": ("tracedesk.cli.market:market", "See and move the market's replay clock."),
         "ledger": ("tracedesk.cli.ledger:ledger", "See, verify and export the ledger."),
         "trace": ("tracedesk.cli.trace:trace", "See the recorded calls and verify the record."),

@@ -143,7 +143,7 @@ def run(group: click.Group, words: Sequence[str]) -> int:
     except OSError as fault:
         return console.refuse("FAILED", describe(fault), 1)
     except Exception as fault:
-        return console.refuse("INTERNAL_ERROR", _bug(fault, console), 1)
+        return console.refuse("INTERNAL_ERROR", bug(fault, console), 1)
 
 
 def _no_command(fault: click.exceptions.NoArgsIsHelpError, console: Console) -> int:
@@ -153,7 +153,7 @@ def _no_command(fault: click.exceptions.NoArgsIsHelpError, console: Console) -> 
     return 2
 
 
-def _bug(fault: Exception, console: Console) -> str:
+def bug(fault: Exception, console: Console) -> str:
     """Keep the traceback in the log, and say where it is."""
     from tracedesk import logs
 

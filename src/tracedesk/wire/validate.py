@@ -98,7 +98,8 @@ def _remedy(rule: str, error: jsonschema_rs.ValidationError, tool: Tool) -> str:
         case "additionalProperties":
             return f"Remove it; {tool.name} takes {', '.join(properties) or 'no arguments'}."
         case "anyOf":
-            return "Give at least one of: " + ", ".join(properties) + "."
+            named = [name for each in tool.input["anyOf"] for name in each.get("required", ())]
+            return "Give at least one of: " + ", ".join(named or properties) + "."
         case "type" | "enum" | "pattern" | "format" | "minimum" | "maximum" | "minItems" | "maxItems":
             return f"The contract asks for {rule} {_shorten(str(_rule_value(tool.input, error)))}."
         case _:

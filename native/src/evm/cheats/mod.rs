@@ -1,0 +1,223 @@
+//! Cheatcodes, as hevm and Foundry name them, answered like a precompile at their address.
+
+mod acts;
+mod asserts;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use revm::handler::{EthPrecompiles, PrecompileProvider};
+use revm::interpreter::{CallInputs, Gas, InstructionResult, InterpreterResult};
+use revm::primitives::hardfork::SpecId;
+use revm::primitives::{hex, keccak256, Address, AddressSet, B256, U256};
+
+use super::{reason, Host, HEVM};
+pub use asserts::{assertion_event, default_assertion_topics};
+
+/// The fork's precompiles, and the cheatcodes where they are allowed.
+#[derive(Debug)]
+pub struct Precompiles {
+    standard: EthPrecompiles,
+}
+
+impl Precompiles {
+    pub fn new(spec: SpecId) -> Self {
+        Self {
+            standard: EthPrecompiles::new(spec),
+        }
+    }
+
+    pub fn standard(&self) -> &AddressSet {
+        self.standard.warm_addresses()
+    }
+}
+
+impl PrecompileProvider<Host> for Precompiles {
+    type Output = InterpreterResult;
+
+    fn set_spec(&mut self, spec: SpecId) -> bool {
+        PrecompileProvider::<Host>::set_spec(&mut self.standard, spec)
+    }
+
+    #[inline]
+    fn run(
+        &mut self,
+        host: &mut Host,
+        inputs: &CallInputs,
+    ) -> Result<Option<InterpreterResult>, String> {
+        if inputs.bytecode_address == HEVM && host.chain.cheats {
+            return Ok(Some(answer(host, inputs)));
+        }
+        self.standard.run(host, inputs)
+    }
+
+    fn warm_addresses(&self) -> &AddressSet {
+        self.standard.warm_addresses()
+    }
+}
+
+/// What a cheatcode says: return data, or the reason of a revert.
+type Answer = Result<Vec<u8>, String>;
+type Cheat = fn(&mut Host, &CallInputs, &[u8]) -> Answer;
+
+fn answer(host: &mut Host, inputs: &CallInputs) -> InterpreterResult {
+    let data = inputs.input.bytes_local(&host.local);
+    let gas = Gas::new(inputs.gas_limit);
+    let selector: Option<[u8; 4]> = data.get(..4).and_then(|head| head.try_into().ok());
+    let cheat = selector.and_then(|selector| cheats().get(&selector));
+    let result = match (cheat, selector) {
+        (Some(cheat), _) => cheat(host, inputs, &data[4..]),
+        (None, Some(selector)) => Err(format!(
+            "cheatcode 0x{} is not supported",
+            hex::encode(selector)
+        )),
+        (None, None) => Err("a cheatcode call needs a selector".into()),
+    };
+    match result {
+        Ok(output) => InterpreterResult::new(InstructionResult::Return, output.into(), gas),
+        Err(text) => {
+            InterpreterResult::new(InstructionResult::Revert, encode_error(&text).into(), gas)
+        }
+    }
+}
+
+/// `Error(string)` as Solidity encodes it.
+pub fn encode_error(text: &str) -> Vec<u8> {
+    let mut out = reason::ERROR.to_vec();
+    out.extend(U256::from(32).to_be_bytes::<32>());
+    out.extend(encode_bytes(text.as_bytes()));
+    out
+}
+
+fn encode_bytes(bytes: &[u8]) -> Vec<u8> {
+    let mut out = U256::from(bytes.len()).to_be_bytes::<32>().to_vec();
+    out.extend(bytes);
+    out.resize(32 + bytes.len().div_ceil(32) * 32, 0);
+    out
+}
+
+fn word(data: &[u8], index: usize) -> Result<U256, String> {
+    let bytes = data.get(32 * index..32 * index + 32);
+    let bytes: &[u8; 32] = bytes
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or("cheatcode arguments are too short")?;
+    Ok(U256::from_be_bytes(*bytes))
+}
+
+fn address(data: &[u8], index: usize) -> Result<Address, String> {
+    Ok(Address::from_word(B256::from(word(data, index)?)))
+}
+
+fn tail(data: &[u8], index: usize) -> Result<&[u8], String> {
+    let short = || "cheatcode arguments are too short".to_string();
+    let offset = usize::try_from(word(data, index)?).map_err(|_| short())?;
+    let rest = data.get(offset..).ok_or_else(short)?;
+    let length = usize::try_from(word(rest, 0)?).map_err(|_| short())?;
+    rest.get(32..)
+        .and_then(|rest| rest.get(..length))
+        .ok_or_else(short)
+}
+
+fn one(value: U256) -> Answer {
+    Ok(value.to_be_bytes::<32>().to_vec())
+}
+
+fn cheats() -> &'static HashMap<[u8; 4], Cheat> {
+    static TABLE: OnceLock<HashMap<[u8; 4], Cheat>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let mut table = HashMap::new();
+        for (signature, cheat) in signatures() {
+            table.insert(selector(&signature), cheat);
+        }
+        table
+    })
+}
+
+fn selector(signature: &str) -> [u8; 4] {
+    keccak256(signature)[..4].try_into().expect("four bytes")
+}
+
+fn signatures() -> Vec<(String, Cheat)> {
+    let mut all: Vec<(String, Cheat)> = vec![
+        ("warp(uint256)".into(), acts::warp),
+        ("roll(uint256)".into(), acts::roll),
+        ("fee(uint256)".into(), acts::fee),
+        ("coinbase(address)".into(), acts::coinbase),
+        ("prevrandao(bytes32)".into(), acts::prevrandao),
+        ("prevrandao(uint256)".into(), acts::prevrandao),
+        ("difficulty(uint256)".into(), acts::prevrandao),
+        ("chainId(uint256)".into(), acts::chain_id),
+        ("getBlockNumber()".into(), acts::block_number),
+        ("getBlockTimestamp()".into(), acts::timestamp),
+        ("getNonce(address)".into(), acts::nonce),
+        ("setNonce(address,uint64)".into(), acts::set_nonce),
+        ("prank(address)".into(), acts::prank),
+        ("prank(address,address)".into(), acts::prank),
+        ("startPrank(address)".into(), acts::start_prank),
+        ("startPrank(address,address)".into(), acts::start_prank),
+        ("stopPrank()".into(), acts::stop_prank),
+        ("deal(address,uint256)".into(), acts::deal),
+        ("etch(address,bytes)".into(), acts::etch),
+        ("store(address,bytes32,bytes32)".into(), acts::store),
+        ("load(address,bytes32)".into(), acts::load),
+        ("assume(bool)".into(), acts::assume),
+        ("addr(uint256)".into(), acts::addr),
+        ("sign(uint256,bytes32)".into(), acts::sign),
+        ("label(address,string)".into(), acts::nothing),
+        ("allowCheatcodes(address)".into(), acts::nothing),
+        ("pauseGasMetering()".into(), acts::nothing),
+        ("resumeGasMetering()".into(), acts::nothing),
+        ("getChainId()".into(), acts::get_chain_id),
+        ("txGasPrice(uint256)".into(), acts::gas_price),
+        ("ffi(string[])".into(), acts::ffi),
+        ("toString(address)".into(), acts::address_text),
+        ("toString(uint256)".into(), acts::uint_text),
+        ("toString(int256)".into(), acts::int_text),
+        ("toString(bool)".into(), acts::bool_text),
+        ("toString(bytes32)".into(), acts::word_text),
+        ("assertTrue(bool)".into(), asserts::assert_true),
+        ("assertTrue(bool,string)".into(), asserts::assert_true),
+        ("assertFalse(bool)".into(), asserts::assert_false),
+        ("assertFalse(bool,string)".into(), asserts::assert_false),
+        ("assertEq(string,string)".into(), asserts::assert_same),
+        (
+            "assertEq(string,string,string)".into(),
+            asserts::assert_same,
+        ),
+        ("assertEq(bytes,bytes)".into(), asserts::assert_same),
+        ("assertEq(bytes,bytes,string)".into(), asserts::assert_same),
+        (
+            "assertApproxEqAbs(uint256,uint256,uint256)".into(),
+            asserts::assert_near,
+        ),
+        (
+            "assertApproxEqAbs(uint256,uint256,uint256,string)".into(),
+            asserts::assert_near,
+        ),
+    ];
+    let relations: [(&str, Cheat, Cheat); 6] = [
+        ("assertEq", asserts::assert_eq, asserts::assert_eq),
+        (
+            "assertNotEq",
+            asserts::assert_not_eq,
+            asserts::assert_not_eq,
+        ),
+        ("assertLt", asserts::assert_lt, asserts::assert_slt),
+        ("assertGt", asserts::assert_gt, asserts::assert_sgt),
+        ("assertLe", asserts::assert_le, asserts::assert_sle),
+        ("assertGe", asserts::assert_ge, asserts::assert_sge),
+    ];
+    for (name, unsigned, signed) in relations {
+        let others: &[&str] = match name {
+            "assertEq" | "assertNotEq" => &["uint256", "bool", "address", "bytes32"],
+            _ => &["uint256"],
+        };
+        for kind in others {
+            all.push((format!("{name}({kind},{kind})"), unsigned));
+            all.push((format!("{name}({kind},{kind},string)"), unsigned));
+        }
+        all.push((format!("{name}(int256,int256)"), signed));
+        all.push((format!("{name}(int256,int256,string)"), signed));
+    }
+    all
+}

@@ -1,0 +1,196 @@
+//! Our instructions: revm's, with what the probe wants to know on the way.
+
+use revm::bytecode::opcode;
+use revm::handler::instructions::EthInstructions;
+use revm::interpreter::instructions::{arithmetic, bitwise, control, host, system};
+use revm::interpreter::interpreter::EthInterpreter;
+use revm::interpreter::interpreter_types::Jumps;
+use revm::interpreter::{
+    Instruction, InstructionContext, InstructionExecResult, InstructionResult,
+};
+use revm::primitives::hardfork::SpecId;
+use revm::primitives::{B256, U256};
+
+use super::Host;
+use crate::tx::Relation;
+
+type Ictx<'a> = InstructionContext<'a, Host, EthInterpreter>;
+
+/// The table for a fork; without coverage it is revm's but for logs and hashes.
+pub fn table(spec: SpecId, coverage: bool) -> EthInstructions<EthInterpreter, Host> {
+    let mut instructions = EthInstructions::new_mainnet_with_spec(spec);
+    let table = instructions.instruction_table_mut();
+    let mut set = |op: u8, f: fn(Ictx<'_>) -> InstructionExecResult| {
+        table[op as usize] = Instruction::new(f);
+    };
+    set(opcode::KECCAK256, keccak256);
+    set(opcode::LOG1, log::<1>);
+    set(opcode::LOG2, log::<2>);
+    set(opcode::LOG3, log::<3>);
+    set(opcode::LOG4, log::<4>);
+    if coverage {
+        set(opcode::JUMPI, jumpi);
+        set(opcode::JUMPDEST, jumpdest);
+        set(opcode::EQ, eq);
+        set(opcode::LT, lt);
+        set(opcode::GT, gt);
+        set(opcode::SLT, slt);
+        set(opcode::SGT, sgt);
+        set(opcode::SUB, sub);
+        set(opcode::XOR, xor);
+    }
+    instructions
+}
+
+/// The program counter of the running instruction: revm has already stepped past it.
+#[inline(always)]
+fn here(context: &Ictx<'_>) -> usize {
+    context.interpreter.bytecode.pc() - 1
+}
+
+fn jumpi(context: Ictx<'_>) -> InstructionExecResult {
+    let pc = here(&context);
+    let Some([target, condition]) = context.interpreter.stack.popn() else {
+        return Err(InstructionResult::StackUnderflow);
+    };
+    let taken = !condition.is_zero();
+    context.host.chain.branched(pc, taken);
+    if !taken {
+        return Ok(());
+    }
+    let target = usize::try_from(target).unwrap_or(usize::MAX);
+    if !context.interpreter.bytecode.is_valid_legacy_jump(target) {
+        return Err(InstructionResult::InvalidJump);
+    }
+    context.interpreter.bytecode.absolute_jump(target);
+    Ok(())
+}
+
+fn jumpdest(context: Ictx<'_>) -> InstructionExecResult {
+    let pc = here(&context);
+    context.host.chain.hit(2 * pc);
+    control::jumpdest(context)
+}
+
+#[inline(always)]
+fn listen(context: &mut Ictx<'_>, relation: Relation) {
+    if !context.host.chain.listening {
+        return;
+    }
+    let pc = here(context);
+    let [.., right, left] = context.interpreter.stack.data()[..] else {
+        return;
+    };
+    context.host.chain.compare(pc, left, right, relation);
+}
+
+fn eq(mut context: Ictx<'_>) -> InstructionExecResult {
+    listen(&mut context, Relation::Equal);
+    bitwise::eq(context)
+}
+
+fn lt(mut context: Ictx<'_>) -> InstructionExecResult {
+    listen(&mut context, Relation::Less);
+    bitwise::lt(context)
+}
+
+fn gt(mut context: Ictx<'_>) -> InstructionExecResult {
+    listen(&mut context, Relation::Greater);
+    bitwise::gt(context)
+}
+
+fn slt(mut context: Ictx<'_>) -> InstructionExecResult {
+    listen(&mut context, Relation::SignedLess);
+    bitwise::slt(context)
+}
+
+fn sgt(mut context: Ictx<'_>) -> InstructionExecResult {
+    listen(&mut context, Relation::SignedGreater);
+    bitwise::sgt(context)
+}
+
+/// Compilers test inequality by a difference: followed by ISZERO, or by the push of a JUMPI.
+#[inline(always)]
+fn tests_for_zero(context: &Ictx<'_>) -> bool {
+    matches!(
+        context.interpreter.bytecode.opcode(),
+        opcode::ISZERO | opcode::PUSH1 | opcode::PUSH2 | opcode::PUSH3
+    )
+}
+
+fn sub(mut context: Ictx<'_>) -> InstructionExecResult {
+    if tests_for_zero(&context) {
+        listen(&mut context, Relation::Equal);
+    }
+    arithmetic::sub(context)
+}
+
+fn xor(mut context: Ictx<'_>) -> InstructionExecResult {
+    if tests_for_zero(&context) {
+        listen(&mut context, Relation::Equal);
+    }
+    bitwise::bitxor(context)
+}
+
+fn log<const N: usize>(mut context: Ictx<'_>) -> InstructionExecResult {
+    let stack = context.interpreter.stack.data();
+    let topic = stack
+        .len()
+        .checked_sub(3)
+        .map(|at| B256::from(stack[at].to_be_bytes()));
+    if let Some(topic) = topic {
+        if context.host.chain.assertion_topics.contains(&topic) {
+            super::cheats::assertion_event(&mut context, topic);
+        }
+    }
+    if context.host.chain.tracer.is_none() {
+        return host::log::<N, Host>(context);
+    }
+    traced_log::<N>(context)
+}
+
+#[cold]
+fn traced_log<const N: usize>(context: Ictx<'_>) -> InstructionExecResult {
+    let Ictx { interpreter, host } = context;
+    let before = host.journaled_state.inner.logs.len();
+    let result = host::log::<N, Host>(Ictx {
+        interpreter,
+        host: &mut *host,
+    });
+    if let Some(log) = host.journaled_state.inner.logs.get(before).cloned() {
+        if let Some(tracer) = &mut host.chain.tracer {
+            tracer.log(log);
+        }
+    }
+    result
+}
+
+/// Short inputs (mapping slots) come from a table of hashes; gas and memory are revm's business.
+fn keccak256(context: Ictx<'_>) -> InstructionExecResult {
+    let stack = context.interpreter.stack.data();
+    let [.., length, offset] = stack[..] else {
+        return Err(InstructionResult::StackUnderflow);
+    };
+    if length != U256::from(64) || offset > U256::from(u32::MAX) {
+        return system::keccak256(context);
+    }
+    let Ictx { interpreter, host } = context;
+    let gas_params = &host.cfg.gas_params;
+    if !interpreter
+        .gas
+        .record_regular_cost(gas_params.keccak256_cost(64))
+    {
+        return Err(InstructionResult::OutOfGas);
+    }
+    let offset = offset.as_limbs()[0] as usize;
+    interpreter.resize_memory(gas_params, offset, 64)?;
+    let input: [u8; 64] = (&*interpreter.memory.slice_len(offset, 64))
+        .try_into()
+        .expect("64 bytes");
+    let hash = host.chain.hash64(&input);
+    let _ = interpreter.stack.popn::<1>();
+    if let Some(top) = interpreter.stack.top() {
+        *top = U256::from_be_bytes(hash.0);
+    }
+    Ok(())
+}

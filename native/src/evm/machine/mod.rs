@@ -1,0 +1,594 @@
+//! A machine: runs transactions one after another on its own view of the base state.
+//!
+//! What a transaction does here: it bumps the sender's nonce, pays its intrinsic gas out of its
+//! gas limit, starts with fresh warm and transient sets, and ends with refunds counted in the gas
+//! it used (and the calldata floor where the fork has one). Gas is never paid for: GASPRICE shows
+//! the price, but balances change by value only, and the coinbase earns nothing. A sender that
+//! cannot afford the value fails with "insufficient balance", unless `afford` credits it. The per-transaction gas cap of
+//! Osaka and nonce and code checks of senders are not applied.
+
+mod paying;
+mod reading;
+
+use std::sync::Arc;
+
+use revm::context::{BlockEnv, CfgEnv, LocalContext, TxEnv};
+use revm::context_interface::journaled_state::account::{JournaledAccount, JournaledAccountTr};
+use revm::context_interface::{JournalTr, LocalContextTr};
+use revm::handler::{EvmTr, FrameData, FrameResult, ItemOrResult};
+use revm::interpreter::interpreter_action::FrameInit;
+use revm::interpreter::interpreter_types::Jumps;
+use revm::interpreter::{
+    CallInput, CallInputs, CallScheme, CallValue, CreateInputs, CreateScheme, FrameInput,
+    InstructionResult, SharedMemory,
+};
+use revm::primitives::hardfork::SpecId;
+use revm::primitives::{Address, Bytes, B256, U256};
+use revm::state::{EvmState, TransactionId};
+use revm::{Context, Journal};
+
+use super::cheats::Precompiles;
+use super::cover::{Coverage, ENTRY};
+use super::probe::{Mark, Place, Prank, Probe};
+use super::state::{Base, View};
+use super::{instructions, Engine, Host};
+pub use reading::SlotChange;
+
+/// Bytes of memory that a transaction may hold, whatever gas it has.
+const MEMORY_LIMIT: u64 = 1 << 28;
+
+/// The chain that transactions see.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    pub spec: SpecId,
+    pub chain_id: u64,
+    pub number: U256,
+    pub timestamp: U256,
+    pub gas_limit: u64,
+    pub base_fee: u64,
+    pub coinbase: Address,
+    pub prevrandao: B256,
+    pub code_size: usize,
+    pub cheats: bool,
+    pub ffi: bool,
+    /// Topics of events that report a failed assertion.
+    pub assertion_topics: Vec<B256>,
+}
+
+/// A call from outside.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    pub from: Address,
+    pub to: Address,
+    pub value: U256,
+    pub gas: u64,
+    pub gas_price: U256,
+    pub data: &'a [u8],
+}
+
+/// How a call from outside ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub result: InstructionResult,
+    pub output: Bytes,
+    pub gas_used: u64,
+    /// Where it failed first.
+    pub place: Place,
+}
+
+impl Outcome {
+    pub fn is_ok(&self) -> bool {
+        self.result.is_ok()
+    }
+}
+
+pub struct Machine {
+    evm: Engine,
+    block: BlockEnv,
+}
+
+impl Machine {
+    pub fn new(environment: &Environment, base: Arc<Base>, coverage: Option<Coverage>) -> Self {
+        let covered = coverage.is_some();
+        let block = BlockEnv {
+            number: environment.number,
+            timestamp: environment.timestamp,
+            gas_limit: environment.gas_limit,
+            basefee: environment.base_fee,
+            beneficiary: environment.coinbase,
+            prevrandao: Some(environment.prevrandao),
+            difficulty: U256::from_be_bytes(environment.prevrandao.0),
+            ..BlockEnv::default()
+        };
+        let mut cfg = CfgEnv::new_with_spec(environment.spec);
+        cfg.chain_id = environment.chain_id;
+        cfg.limit_contract_code_size = Some(environment.code_size);
+        cfg.limit_contract_initcode_size = Some(environment.code_size.saturating_mul(2));
+        let mut journal = Journal::new(View::new(base));
+        journal.set_spec_id(environment.spec);
+        let precompiles = Precompiles::new(environment.spec);
+        journal.warm_precompiles(precompiles.standard());
+        let mut probe = Probe::new(coverage);
+        probe.cheats = environment.cheats;
+        probe.ffi = environment.ffi;
+        probe.assertion_topics = environment.assertion_topics.clone();
+        let host: Host = Context {
+            block: block.clone(),
+            tx: TxEnv::default(),
+            cfg,
+            journaled_state: journal,
+            chain: probe,
+            local: LocalContext::default(),
+            error: Ok(()),
+        };
+        let table = instructions::table(environment.spec, covered);
+        Self {
+            evm: Engine::new(host, table, precompiles),
+            block,
+        }
+    }
+
+    pub fn probe(&self) -> &Probe {
+        &self.evm.ctx.chain
+    }
+
+    pub fn probe_mut(&mut self) -> &mut Probe {
+        &mut self.evm.ctx.chain
+    }
+
+    pub fn block(&self) -> &BlockEnv {
+        &self.evm.ctx.block
+    }
+
+    /// Back to the base state and its block.
+    pub fn reset(&mut self) {
+        let journal = &mut self.evm.ctx.journaled_state.inner;
+        journal.commit_tx();
+        journal.state.clear();
+        // Ids are 32 bits; with the state gone none is in use.
+        journal.transaction_id = TransactionId::ZERO;
+        self.evm.ctx.block.number = self.block.number;
+        self.evm.ctx.block.timestamp = self.block.timestamp;
+        self.evm.ctx.block.basefee = self.block.basefee;
+        self.evm.ctx.block.prevrandao = self.block.prevrandao;
+        self.evm.ctx.block.difficulty = self.block.difficulty;
+        self.evm.ctx.block.beneficiary = self.block.beneficiary;
+    }
+
+    /// Lets time pass.
+    #[inline]
+    pub fn advance(&mut self, seconds: u64, blocks: u64) {
+        let block = &mut self.evm.ctx.block;
+        if seconds > 0 {
+            block.timestamp = block.timestamp.saturating_add(U256::from(seconds));
+        }
+        if blocks > 0 {
+            block.number = block.number.saturating_add(U256::from(blocks));
+        }
+    }
+
+    /// Runs a transaction and keeps what it changed. Its journal and logs stay readable until `commit`.
+    pub fn transact(&mut self, message: &Message<'_>) -> Outcome {
+        let block = self.saved_block();
+        self.prepare(message);
+        self.bump_nonce(message.from);
+        let intrinsic =
+            self.evm
+                .ctx
+                .cfg
+                .gas_params
+                .initial_tx_gas(message.data, false, 0, 0, 0, None);
+        let Some(gas) = message.gas.checked_sub(intrinsic.initial_regular_gas()) else {
+            return self.too_little_gas(message.gas);
+        };
+        let init = self.call_frame(message, gas);
+        let mut result = self.run(init);
+        let (outcome, refund) = self.settle(&mut result, message.gas, gas);
+        let used = outcome.gas_used.saturating_sub(refund);
+        if !outcome.is_ok() || self.probe().alarms.rejected {
+            self.restore(block);
+        }
+        Outcome {
+            gas_used: used.max(intrinsic.floor_gas()),
+            ..outcome
+        }
+    }
+
+    /// Creates a contract by a transaction. The address is none when it failed.
+    pub fn create(
+        &mut self,
+        from: Address,
+        at: Option<Address>,
+        init: Bytes,
+        value: U256,
+        gas: u64,
+    ) -> (Outcome, Option<Address>) {
+        let message = Message {
+            from,
+            to: Address::ZERO,
+            value,
+            gas,
+            gas_price: U256::ZERO,
+            data: &[],
+        };
+        self.prepare(&message);
+        let scheme = match at {
+            Some(address) => CreateScheme::Custom { address },
+            None => CreateScheme::Create,
+        };
+        let input = CreateInputs::new(from, scheme, value, init, gas, 0);
+        let memory = self.memory();
+        let mut result = self.run(FrameInit {
+            depth: 0,
+            memory,
+            frame_input: FrameInput::Create(Box::new(input)),
+        });
+        let (outcome, _) = self.settle(&mut result, gas, gas);
+        let address = match &result {
+            FrameResult::Create(create) if outcome.is_ok() => create.address,
+            _ => None,
+        };
+        (outcome, address)
+    }
+
+    /// Ends the transaction: transient storage, warm sets and logs are gone.
+    #[inline]
+    pub fn commit(&mut self) {
+        self.evm.ctx.journaled_state.inner.commit_tx();
+    }
+
+    /// Calls without keeping anything: state, block and alarms are as before.
+    pub fn peek(&mut self, message: &Message<'_>) -> Outcome {
+        let block = self.saved_block();
+        let listening = std::mem::take(&mut self.evm.ctx.chain.listening);
+        self.prepare(message);
+        let checkpoint = self.evm.ctx.journaled_state.inner.checkpoint();
+        let init = self.call_frame(message, message.gas);
+        let mut result = self.run(init);
+        let (outcome, _) = self.settle(&mut result, message.gas, message.gas);
+        self.evm
+            .ctx
+            .journaled_state
+            .inner
+            .checkpoint_revert(checkpoint);
+        self.evm.ctx.chain.listening = listening;
+        self.restore(block);
+        outcome
+    }
+
+    /// The whole changed state; the machine starts over.
+    pub fn finalize(&mut self) -> EvmState {
+        self.evm.ctx.journaled_state.inner.finalize()
+    }
+
+    /// Undoes the running transaction (a rejected assumption that was caught inside).
+    pub fn undo(&mut self) {
+        self.evm.ctx.journaled_state.inner.discard_tx();
+    }
+
+    #[inline]
+    fn prepare(&mut self, message: &Message<'_>) {
+        let ctx = &mut self.evm.ctx;
+        ctx.chain.begin();
+        ctx.tx.caller = message.from;
+        ctx.tx.gas_price = u128::try_from(message.gas_price).unwrap_or(u128::MAX);
+        if ctx.cfg.spec >= SpecId::SHANGHAI {
+            ctx.journaled_state
+                .inner
+                .warm_addresses
+                .set_coinbase(ctx.block.beneficiary);
+        }
+    }
+
+    #[inline]
+    fn bump_nonce(&mut self, from: Address) {
+        self.with_account(from, |account| {
+            account.bump_nonce();
+        });
+    }
+
+    #[inline]
+    fn with_account(
+        &mut self,
+        address: Address,
+        change: impl FnOnce(&mut JournaledAccount<'_, View>),
+    ) {
+        let journal = &mut self.evm.ctx.journaled_state;
+        match journal
+            .inner
+            .load_account_mut(&mut journal.database, address)
+        {
+            Ok(mut account) => change(&mut account.data),
+            Err(never) => match never {},
+        }
+    }
+
+    #[inline]
+    fn memory(&mut self) -> SharedMemory {
+        let local = &mut self.evm.ctx.local;
+        LocalContextTr::clear(local);
+        let mut memory = SharedMemory::new_with_buffer(local.shared_memory_buffer.clone());
+        memory.set_memory_limit(MEMORY_LIMIT);
+        memory
+    }
+
+    /// The first frame. Its calldata lies in the shared memory like that of any inner call.
+    fn call_frame(&mut self, message: &Message<'_>, gas: u64) -> FrameInit {
+        let mut memory = self.memory();
+        let ctx = &mut self.evm.ctx;
+        ctx.local
+            .shared_memory_buffer
+            .borrow_mut()
+            .extend_from_slice(message.data);
+        let journal = &mut ctx.journaled_state;
+        let Ok(_) = journal
+            .inner
+            .load_account(&mut journal.database, message.from);
+        let known_bytecode = load_code(journal, message.to);
+        FrameInit {
+            depth: 0,
+            memory: memory.new_child_context(),
+            frame_input: FrameInput::Call(Box::new(CallInputs {
+                input: CallInput::SharedBuffer(0..message.data.len()),
+                return_memory_offset: 0..0,
+                gas_limit: gas,
+                reservoir: 0,
+                bytecode_address: message.to,
+                known_bytecode,
+                target_address: message.to,
+                caller: message.from,
+                value: CallValue::Transfer(message.value),
+                scheme: CallScheme::Call,
+                is_static: false,
+                charged_new_account_state_gas: false,
+            })),
+        }
+    }
+
+    /// Runs frames until the first one ends.
+    fn run(&mut self, init: FrameInit) -> FrameResult {
+        if let Some(result) = self.open(init) {
+            self.evm.frame_stack.clear();
+            return result;
+        }
+        loop {
+            self.evm.ctx.chain.resume();
+            let action = self.evm.frame_run().unwrap_or_else(fatal);
+            let result = match action {
+                ItemOrResult::Item(init) => {
+                    self.evm.ctx.chain.pause();
+                    match self.open(init) {
+                        None => continue,
+                        Some(result) => result,
+                    }
+                }
+                ItemOrResult::Result(result) => {
+                    self.close(&result);
+                    result
+                }
+            };
+            let returned = self.evm.frame_return_result(result);
+            if let Some(result) = returned.unwrap_or_else(fatal) {
+                self.evm.frame_stack.clear();
+                return result;
+            }
+        }
+    }
+
+    /// Opens a frame; a call that needs none (a precompile, no code, a failure) gives its result.
+    #[inline]
+    fn open(&mut self, mut init: FrameInit) -> Option<FrameResult> {
+        if self.evm.ctx.chain.prank.is_some() {
+            self.act_as(&mut init.frame_input);
+        }
+        if self.evm.ctx.chain.tracer.is_some() {
+            self.trace_open(&init.frame_input);
+        }
+        let opened = self.evm.frame_init(init);
+        match opened.unwrap_or_else(fatal) {
+            ItemOrResult::Result(result) => {
+                if self.evm.ctx.chain.tracer.is_some() {
+                    self.trace_close(&result);
+                }
+                Some(result)
+            }
+            ItemOrResult::Item(_) => {
+                self.mark();
+                None
+            }
+        }
+    }
+
+    /// Finds the coverage of the frame just opened and counts its entry.
+    #[inline]
+    fn mark(&mut self) {
+        let frame = self.evm.frame_stack.get();
+        let probe = &mut self.evm.ctx.chain;
+        let track = match &mut probe.coverage {
+            None => super::cover::NO_TRACK,
+            Some(coverage) => {
+                let code = &frame.interpreter.bytecode;
+                match (&frame.data, code.hash()) {
+                    (FrameData::Call(_), Some(hash)) => {
+                        coverage.runtime(hash, code.original_byte_slice())
+                    }
+                    _ => coverage.init(code.original_byte_slice()),
+                }
+            }
+        };
+        probe.marks.push(Mark { track, branch: 0 });
+        if probe.coverage.is_some() {
+            probe.resume();
+            probe.hit(ENTRY);
+        }
+        if let Some(tracer) = &mut probe.tracer {
+            let number = probe.coverage.as_ref().map(|c| c.number(track));
+            tracer.set_code(number.filter(|n| *n != super::cover::NO_TRACK));
+        }
+    }
+
+    #[inline]
+    fn close(&mut self, result: &FrameResult) {
+        let frame = self.evm.frame_stack.get();
+        let pc = frame.interpreter.bytecode.pc().saturating_sub(1);
+        let probe = &mut self.evm.ctx.chain;
+        let ending = result.instruction_result();
+        probe.ended(pc, ending);
+        if !ending.is_ok() {
+            probe.failed(pc, &result.interpreter_result().output);
+        } else if let FrameResult::Create(create) = result {
+            probe.created.extend(create.address);
+        }
+        if probe
+            .prank
+            .is_some_and(|prank| prank.depth >= probe.marks.len())
+        {
+            probe.prank = None;
+        }
+        probe.marks.pop();
+        if let Some((depth, origin)) = probe.origin {
+            if depth >= probe.marks.len() {
+                probe.origin = None;
+                self.evm.ctx.tx.caller = origin;
+            }
+        }
+        let probe = &mut self.evm.ctx.chain;
+        if probe.tracer.is_some() {
+            self.trace_close(result);
+        }
+    }
+
+    /// A prank changes the sender of the direct calls of the frame that asked for it.
+    #[cold]
+    fn act_as(&mut self, input: &mut FrameInput) {
+        let probe = &mut self.evm.ctx.chain;
+        let Some(prank) = probe.prank else { return };
+        if probe.marks.len() != prank.depth {
+            return;
+        }
+        let Prank { sender, once, .. } = prank;
+        match input {
+            FrameInput::Call(call) if call.bytecode_address == super::HEVM => return,
+            FrameInput::Call(call) => {
+                if call.scheme != CallScheme::DelegateCall {
+                    call.caller = sender;
+                }
+            }
+            FrameInput::Create(create) => create.set_call(sender),
+            FrameInput::Empty => return,
+        }
+        if let Some(origin) = prank.origin {
+            let real = std::mem::replace(&mut self.evm.ctx.tx.caller, origin);
+            probe.origin.get_or_insert((prank.depth, real));
+        }
+        let probe = &mut self.evm.ctx.chain;
+        if once {
+            probe.prank = None;
+        }
+        let journal = &mut self.evm.ctx.journaled_state;
+        let Ok(_) = journal.inner.load_account(&mut journal.database, sender);
+    }
+
+    #[cold]
+    fn trace_open(&mut self, input: &FrameInput) {
+        let data = match input {
+            FrameInput::Call(call) => call.input.bytes_local(&self.evm.ctx.local),
+            FrameInput::Create(create) => create.init_code().clone(),
+            FrameInput::Empty => Bytes::new(),
+        };
+        if let Some(tracer) = &mut self.evm.ctx.chain.tracer {
+            tracer.open(input, data);
+        }
+    }
+
+    #[cold]
+    fn trace_close(&mut self, result: &FrameResult) {
+        let created = match result {
+            FrameResult::Create(create) => create.address,
+            FrameResult::Call(_) => None,
+        };
+        let inner = result.interpreter_result();
+        if let Some(tracer) = &mut self.evm.ctx.chain.tracer {
+            let gas = inner.gas.total_gas_spent();
+            tracer.close(inner.result, inner.output.clone(), gas, created);
+        }
+    }
+
+    /// Turns the first frame's result into gas used (before refunds) and the refund it earned.
+    fn settle(&mut self, result: &mut FrameResult, limit: u64, given: u64) -> (Outcome, u64) {
+        let ending = result.instruction_result();
+        let gas = *result.gas();
+        let remaining = if ending.is_ok_or_revert() {
+            gas.remaining()
+        } else {
+            0
+        };
+        let used = limit - given + given.saturating_sub(remaining);
+        let quotient = self.evm.ctx.cfg.gas_params.max_refund_quotient();
+        let refund = if ending.is_ok() {
+            (gas.refunded().max(0) as u64).min(used / quotient)
+        } else {
+            0
+        };
+        let output = match result {
+            FrameResult::Call(call) => std::mem::take(&mut call.result.output),
+            FrameResult::Create(create) => std::mem::take(&mut create.result.output),
+        };
+        let place = self
+            .evm
+            .ctx
+            .chain
+            .fault
+            .as_ref()
+            .map(|fault| fault.place)
+            .unwrap_or_default();
+        let outcome = Outcome {
+            result: ending,
+            output,
+            gas_used: used,
+            place,
+        };
+        (outcome, refund)
+    }
+
+    fn too_little_gas(&mut self, gas: u64) -> Outcome {
+        Outcome {
+            result: InstructionResult::OutOfGas,
+            output: Bytes::new(),
+            gas_used: gas,
+            place: Place::default(),
+        }
+    }
+
+    /// Only cheatcodes change the block within a transaction.
+    #[inline]
+    fn saved_block(&self) -> Option<BlockEnv> {
+        let ctx = &self.evm.ctx;
+        ctx.chain.cheats.then(|| ctx.block.clone())
+    }
+
+    #[inline]
+    fn restore(&mut self, block: Option<BlockEnv>) {
+        if let Some(block) = block {
+            self.evm.ctx.block = block;
+        }
+    }
+}
+
+/// Loads a callee with its code, following an EIP-7702 delegation.
+fn load_code(journal: &mut Journal<View>, address: Address) -> (B256, revm::bytecode::Bytecode) {
+    let Ok(load) = journal.inner.load_code(&mut journal.database, address);
+    let info = &load.data.info;
+    let code = info.code.clone().unwrap_or_default();
+    let Some(delegate) = code.eip7702_address() else {
+        return (info.code_hash, code);
+    };
+    let Ok(load) = journal.inner.load_code(&mut journal.database, delegate);
+    let info = &load.data.info;
+    (info.code_hash, info.code.clone().unwrap_or_default())
+}
+
+/// The database cannot fail, so an error of revm's is a broken promise of ours.
+fn fatal<T, E: std::fmt::Debug>(error: E) -> T {
+    panic!("the machine failed: {error:?}")
+}

@@ -1,0 +1,255 @@
+//! Cheatcodes.
+
+use revm::primitives::keccak256;
+
+use super::*;
+use crate::evm::reason;
+
+fn encoded(signature: &str, words: &[U256]) -> Vec<u8> {
+    let mut data = keccak256(signature)[..4].to_vec();
+    for word in words {
+        data.extend(word.to_be_bytes::<32>());
+    }
+    data
+}
+
+/// Calls the cheatcode address with data and leaves success on the stack.
+fn cheat(signature: &str, words: &[U256]) -> Vec<u8> {
+    let data = encoded(signature, words);
+    let length = data.len() as u8;
+    concat(&[
+        &write(&data),
+        &[PUSH1, 32, PUSH0, PUSH1, length, PUSH0, PUSH0],
+        &push_address(HEVM),
+        &[GAS, CALL],
+    ])
+}
+
+fn as_word(address: Address) -> U256 {
+    U256::from_be_bytes(address.into_word().0)
+}
+
+fn who_calls() -> Vec<u8> {
+    concat(&[&[CALLER], &return_top()])
+}
+
+#[test]
+fn warp_and_roll_last_for_the_sequence_but_not_beyond_a_revert() {
+    let now = concat(&[&[TIMESTAMP], &return_top()]);
+    let warp = concat(&[&cheat("warp(uint256)", &[U256::from(5_000)]), &[STOP]]);
+    let undone = concat(&[
+        &cheat("warp(uint256)", &[U256::from(9_000)]),
+        &[PUSH0, PUSH0, REVERT],
+    ]);
+    let mut world = World::osaka(&[(THERE, warp), (OTHER, now), (THIRD, undone)]);
+    assert!(world.send(THERE, 0, &[]).is_ok());
+    assert_eq!(word(&world.send(OTHER, 0, &[])), U256::from(5_000));
+    world.send(THIRD, 0, &[]);
+    assert_eq!(word(&world.send(OTHER, 0, &[])), U256::from(5_000));
+    world.peek(THERE, &[]);
+    world.machine.reset();
+    assert_eq!(word(&world.send(OTHER, 0, &[])), U256::from(1_000));
+}
+
+#[test]
+fn a_prank_changes_the_sender_of_one_call() {
+    let bob = U256::from(0xb0b);
+    let code = concat(&[
+        &cheat("prank(address)", &[bob]),
+        &[POP],
+        &call(CALL, OTHER, 0),
+        &[POP, PUSH0, MLOAD],
+        &call(CALL, OTHER, 0),
+        // Returns the first caller and the second.
+        &[
+            POP, PUSH0, MLOAD, PUSH1, 32, MSTORE, PUSH0, MSTORE, PUSH1, 64, PUSH0, RETURN,
+        ],
+    ]);
+    let mut world = World::osaka(&[(THERE, code), (OTHER, who_calls())]);
+    let output = world.send(THERE, 0, &[]).output;
+    assert_eq!(U256::from_be_slice(&output[..32]), bob);
+    assert_eq!(U256::from_be_slice(&output[32..]), as_word(THERE));
+}
+
+#[test]
+fn a_started_prank_lasts_until_it_is_stopped() {
+    let bob = U256::from(0xb0b);
+    let code = concat(&[
+        &cheat("startPrank(address)", &[bob]),
+        &[POP],
+        &call(CALL, OTHER, 0),
+        &[POP],
+        &call(CALL, OTHER, 0),
+        &[POP, PUSH0, MLOAD, PUSH1, 5, SSTORE],
+        &cheat("stopPrank()", &[]),
+        &[POP],
+        &call(CALL, OTHER, 0),
+        &[POP, PUSH0, MLOAD, PUSH1, 6, SSTORE, STOP],
+    ]);
+    let mut world = World::osaka(&[(THERE, code), (OTHER, who_calls())]);
+    assert!(world.send(THERE, 0, &[]).is_ok());
+    assert_eq!(world.slot(THERE, 5), bob);
+    assert_eq!(world.slot(THERE, 6), as_word(THERE));
+}
+
+#[test]
+fn deal_store_load_and_etch_change_accounts_and_revert_with_the_call() {
+    let third = as_word(THIRD);
+    let code = concat(&[
+        &cheat("deal(address,uint256)", &[third, U256::from(77)]),
+        &[POP],
+        &cheat(
+            "store(address,bytes32,bytes32)",
+            &[third, U256::from(1), U256::from(2)],
+        ),
+        &[POP],
+        &cheat("load(address,bytes32)", &[third, U256::from(1)]),
+        &[
+            POP,
+            PUSH0,
+            CALLDATALOAD,
+            PUSH1,
+            0,
+            BYTE,
+            POP,
+            PUSH1,
+            32,
+            PUSH0,
+            RETURN,
+        ],
+    ]);
+    let mut world = World::osaka(&[(THERE, code.clone())]);
+    assert_eq!(word(&world.send(THERE, 0, &[])), U256::from(2));
+    assert_eq!(world.machine.balance(THIRD), U256::from(77));
+    assert_eq!(world.slot(THIRD, 1), U256::from(2));
+    world.machine.reset();
+    assert_eq!(word(&world.peek(THERE, &[])), U256::from(2));
+    assert_eq!(world.machine.balance(THIRD), U256::ZERO);
+    assert_eq!(world.slot(THIRD, 1), U256::ZERO);
+}
+
+#[test]
+fn etched_code_runs() {
+    let mut data = encoded("etch(address,bytes)", &[as_word(THIRD), U256::from(64)]);
+    let code = who_calls();
+    data.extend(U256::from(code.len()).to_be_bytes::<32>());
+    data.extend(&code);
+    data.resize(4 + 4 * 32, 0);
+    let mut world = World::osaka(&[]);
+    assert!(world.send(HEVM, 0, &data).is_ok());
+    assert_eq!(word(&world.send(THIRD, 0, &[])), as_word(ALICE));
+}
+
+#[test]
+fn a_rejected_assumption_is_no_failure_and_marks_the_transaction() {
+    let mut world = World::osaka(&[]);
+    let data = encoded("assume(bool)", &[U256::ZERO]);
+    let outcome = world.machine.transact(&World::message(HEVM, 0, &data));
+    assert!(!outcome.is_ok());
+    assert!(world.machine.probe().alarms.rejected);
+    let data = encoded("assume(bool)", &[U256::from(1)]);
+    assert!(world.send(HEVM, 0, &data).is_ok());
+}
+
+#[test]
+fn a_key_has_its_address_and_signs_what_ecrecover_accepts() {
+    let mut world = World::osaka(&[]);
+    let key = U256::from(1);
+    let address = word(&world.send(HEVM, 0, &encoded("addr(uint256)", &[key])));
+    let expected = address!("7e5f4552091a69125d5dfcb7b8c2659029395bdf");
+    assert_eq!(address, as_word(expected));
+    let digest = U256::from_be_bytes(keccak256(b"hello").0);
+    let signed = world.send(HEVM, 0, &encoded("sign(uint256,bytes32)", &[key, digest]));
+    let mut input = digest.to_be_bytes::<32>().to_vec();
+    input.extend(&signed.output);
+    let recovered = world.send(Address::with_last_byte(1), 0, &input);
+    assert_eq!(word(&recovered), address);
+}
+
+#[test]
+fn an_unknown_cheatcode_says_so() {
+    let mut world = World::osaka(&[]);
+    let outcome = world.send(HEVM, 0, &encoded("nonsense()", &[]));
+    let text = reason::describe(outcome.result, &outcome.output).unwrap_or_default();
+    assert!(text.contains("is not supported"), "{text}");
+}
+
+#[test]
+fn ffi_needs_permission() {
+    let mut world = World::osaka(&[]);
+    let mut data = encoded(
+        "ffi(string[])",
+        &[U256::from(32), U256::from(1), U256::from(32)],
+    );
+    data.extend(U256::from(4).to_be_bytes::<32>());
+    data.extend(b"true");
+    data.resize(4 + 5 * 32, 0);
+    let outcome = world.send(HEVM, 0, &data);
+    let text = reason::describe(outcome.result, &outcome.output).unwrap_or_default();
+    assert!(text.contains("allowFFI"), "{text}");
+    world.machine.probe_mut().ffi = true;
+    assert!(world.send(HEVM, 0, &data).is_ok());
+}
+
+#[test]
+fn assertions_ring_the_alarm_even_when_the_call_reverts() {
+    let mut world = World::osaka(&[]);
+    let data = encoded("assertEq(uint256,uint256)", &[U256::from(1), U256::from(2)]);
+    let outcome = world.machine.transact(&World::message(HEVM, 0, &data));
+    assert!(!outcome.is_ok());
+    let alarm = world.machine.probe().alarms.assertion.clone();
+    assert_eq!(
+        alarm.map(|(text, _)| text),
+        Some("assertion failed: not left == right".into())
+    );
+    let data = encoded("assertLt(int256,int256)", &[U256::MAX, U256::ZERO]);
+    assert!(world.send(HEVM, 0, &data).is_ok());
+}
+
+#[test]
+fn a_failed_assertion_says_the_authors_words() {
+    let mut world = World::osaka(&[]);
+    let words = [U256::from(1), U256::from(2), U256::from(96), U256::from(4)];
+    let mut data = encoded("assertEq(uint256,uint256,string)", &words);
+    data.extend(b"oops");
+    data.resize(4 + 5 * 32, 0);
+    let outcome = world.send(HEVM, 0, &data);
+    let text = reason::describe(outcome.result, &outcome.output);
+    assert_eq!(text, Some("Error(\"assertion failed: oops\")".into()));
+    let near = "assertApproxEqAbs(uint256,uint256,uint256)";
+    let words = |delta: u64| [U256::from(10), U256::from(13), U256::from(delta)];
+    assert!(world.send(HEVM, 0, &encoded(near, &words(3))).is_ok());
+    assert!(!world.send(HEVM, 0, &encoded(near, &words(2))).is_ok());
+}
+
+#[test]
+fn an_assertion_event_rings_the_alarm_even_when_it_is_reverted() {
+    let topic = keccak256("AssertionFailed(string)");
+    let mut text = U256::from(32).to_be_bytes::<32>().to_vec();
+    text.extend(U256::from(3).to_be_bytes::<32>());
+    text.extend(b"bad");
+    let code = concat(&[
+        &write(&text),
+        &[PUSH32],
+        topic.as_slice(),
+        &[PUSH1, 96, PUSH0, LOG1, PUSH0, PUSH0, REVERT],
+    ]);
+    let mut world = World::osaka(&[(THERE, code)]);
+    world.machine.transact(&World::message(THERE, 0, &[]));
+    let alarm = world.machine.probe().alarms.assertion.clone();
+    assert_eq!(
+        alarm.map(|(text, _)| text),
+        Some("AssertionFailed(\"bad\")".into())
+    );
+}
+
+#[test]
+fn the_failed_slot_rings_the_alarm() {
+    let mut name = [0; 32];
+    name[..6].copy_from_slice(b"failed");
+    let words = [as_word(HEVM), U256::from_be_bytes(name), U256::from(1)];
+    let data = encoded("store(address,bytes32,bytes32)", &words);
+    let mut world = World::osaka(&[]);
+    world.machine.transact(&World::message(HEVM, 0, &data));
+    assert!(world.machine.probe().alarms.failed);
+}

@@ -1,0 +1,209 @@
+//! The Python module: JSON text in and out, the GIL released while anything works.
+
+use std::time::Duration;
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::abi::{self, Type};
+use crate::campaign::{self, Error};
+
+create_exception!(tracedesk_evm, SpecError, PyValueError);
+create_exception!(tracedesk_evm, DeployError, PyRuntimeError);
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Spec(message) => SpecError::new_err(message),
+            Error::Deploy(message) => DeployError::new_err(message),
+        }
+    }
+}
+
+fn spec_error(error: impl std::fmt::Display) -> PyErr {
+    SpecError::new_err(error.to_string())
+}
+
+#[pyclass(frozen, module = "tracedesk_evm")]
+struct Campaign {
+    inner: campaign::Campaign,
+}
+
+#[pymethods]
+impl Campaign {
+    #[new]
+    fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
+        let inner = py.detach(|| campaign::Campaign::new(spec))?;
+        Ok(Self { inner })
+    }
+
+    fn start(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| self.inner.start())?)
+    }
+
+    fn stop(&self) {
+        self.inner.stop();
+    }
+
+    fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
+        let timeout = Duration::try_from_secs_f64(timeout_s.max(0.0))
+            .map_err(|_| SpecError::new_err("timeout_s must be a number of seconds"))?;
+        Ok(py.detach(|| self.inner.wait(timeout)))
+    }
+
+    fn status(&self, py: Python<'_>) -> String {
+        py.detach(|| self.inner.status().to_string())
+    }
+
+    fn events(&self, py: Python<'_>, limit: usize) -> String {
+        py.detach(|| self.inner.events(limit).to_string())
+    }
+
+    fn coverage(&self, py: Python<'_>) -> String {
+        py.detach(|| self.inner.coverage().to_string())
+    }
+
+    fn corpus(&self, py: Python<'_>, start: u64, limit: usize) -> String {
+        py.detach(|| self.inner.corpus(start, limit).to_string())
+    }
+
+    fn find(&self, py: Python<'_>, query: &str) -> PyResult<String> {
+        Ok(py.detach(|| self.inner.find(query).map(|json| json.to_string()))?)
+    }
+
+    fn load(&self, py: Python<'_>, sequences: &str) -> PyResult<String> {
+        Ok(py.detach(|| self.inner.load(sequences).map(|json| json.to_string()))?)
+    }
+
+    #[pyo3(signature = (sequence, at=None))]
+    fn inject(&self, py: Python<'_>, sequence: &str, at: Option<&str>) -> PyResult<String> {
+        let answer = py.detach(|| self.inner.inject(sequence, at));
+        Ok(answer?.to_string())
+    }
+
+    #[pyo3(signature = (functions, at=None))]
+    fn prioritize(&self, functions: &str, at: Option<&str>) -> PyResult<String> {
+        Ok(self.inner.prioritize(functions, at)?.to_string())
+    }
+
+    #[pyo3(signature = (functions, at=None))]
+    fn avoid(&self, functions: &str, at: Option<&str>) -> PyResult<String> {
+        Ok(self.inner.avoid(functions, at)?.to_string())
+    }
+
+    #[pyo3(signature = (function=None))]
+    fn sample(&self, py: Python<'_>, function: Option<&str>) -> PyResult<String> {
+        Ok(py.detach(|| self.inner.sample(function).map(|json| json.to_string()))?)
+    }
+
+    #[pyo3(signature = (sequence, trace=false))]
+    fn execute(&self, py: Python<'_>, sequence: &str, trace: bool) -> PyResult<String> {
+        Ok(py.detach(|| {
+            let json = self.inner.execute(sequence, trace);
+            json.map(|json| json.to_string())
+        })?)
+    }
+
+    fn check(&self, py: Python<'_>, sequence: &str) -> PyResult<String> {
+        Ok(py.detach(|| self.inner.check(sequence).map(|json| json.to_string()))?)
+    }
+
+    fn shrink(&self, py: Python<'_>, test: &str, sequence: &str, limit: usize) -> PyResult<String> {
+        Ok(py.detach(|| {
+            let json = self.inner.shrink(test, sequence, limit);
+            json.map(|json| json.to_string())
+        })?)
+    }
+
+    fn counters(&self) -> String {
+        self.inner.counters().to_string()
+    }
+}
+
+impl Drop for Campaign {
+    /// Workers hold on to what they need and end by themselves.
+    fn drop(&mut self) {
+        self.inner.stop();
+    }
+}
+
+fn read_types(types: &str) -> PyResult<Vec<Type>> {
+    let texts: Vec<String> = serde_json::from_str(types)
+        .map_err(|error| SpecError::new_err(format!("types must be a JSON list: {error}")))?;
+    texts
+        .iter()
+        .map(|text| Type::parse(text).map_err(spec_error))
+        .collect()
+}
+
+fn read_values(types: &[Type], values: &str) -> PyResult<Vec<abi::Value>> {
+    let json = serde_json::from_str(values)
+        .map_err(|error| SpecError::new_err(format!("values must be JSON: {error}")))?;
+    abi::args_from_json(types, &json).map_err(spec_error)
+}
+
+/// Crate, engine and compiler.
+#[pyfunction]
+fn version() -> String {
+    format!(
+        "tracedesk-evm {} (revm 43.0.3, {})",
+        env!("CARGO_PKG_VERSION"),
+        env!("TRACEDESK_RUSTC")
+    )
+}
+
+/// Nanoseconds per EVM instruction: plain revm, our machine without coverage, and with it.
+#[pyfunction]
+fn step_cost(py: Python<'_>, seconds: f64) -> String {
+    let cost = py.detach(|| crate::evm::measure::step_cost(seconds));
+    serde_json::json!({
+        "plain_ns": cost.plain,
+        "uncovered_ns": cost.uncovered,
+        "covered_ns": cost.covered,
+    })
+    .to_string()
+}
+
+#[pyfunction]
+fn abi_encode<'py>(py: Python<'py>, types: &str, values: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let types = read_types(types)?;
+    let values = read_values(&types, values)?;
+    let mut out = Vec::new();
+    abi::encode_into(&types, &values, &mut out).map_err(spec_error)?;
+    Ok(PyBytes::new(py, &out))
+}
+
+#[pyfunction]
+fn abi_decode(types: &str, data: &[u8]) -> PyResult<String> {
+    let types = read_types(types)?;
+    let values = abi::decode(&types, data).map_err(spec_error)?;
+    Ok(abi::args_to_json(&values).to_string())
+}
+
+#[pyfunction]
+fn parse_args(types: &str, text: &str) -> PyResult<String> {
+    let values = abi::parse_args(&read_types(types)?, text).map_err(spec_error)?;
+    Ok(abi::args_to_json(&values).to_string())
+}
+
+#[pyfunction]
+fn print_call(name: &str, types: &str, values: &str) -> PyResult<String> {
+    let types = read_types(types)?;
+    Ok(abi::print_call(name, &read_values(&types, values)?))
+}
+
+#[pymodule]
+fn tracedesk_evm(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Campaign>()?;
+    module.add("SpecError", module.py().get_type::<SpecError>())?;
+    module.add("DeployError", module.py().get_type::<DeployError>())?;
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(step_cost, module)?)?;
+    module.add_function(wrap_pyfunction!(abi_encode, module)?)?;
+    module.add_function(wrap_pyfunction!(abi_decode, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_args, module)?)?;
+    module.add_function(wrap_pyfunction!(print_call, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,91 @@
+"""Builds the fuzzer's native core and installs it beside this Python: `python -m scripts.build_native`.
+
+The wheel and the compiler's intermediate files are kept in the user's cache, outside the clone. A wheel is
+found again by what it was made of: the lock, the sources, the compiler and the platform. Without Rust nothing
+is built, and all but the fuzz toolset works.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from platformdirs import user_cache_path
+
+NATIVE: Final = Path(__file__).parents[1] / "native"
+_REMEDY: Final = (
+    "The fuzz toolset's core was not built: cargo is not on the PATH. Everything else works. "
+    "For the fuzz toolset install Rust (1.91 or newer) and run `make setup` again."
+)
+
+
+def main() -> None:
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        print(_REMEDY, file=sys.stderr)
+        return
+    cache = user_cache_path("tracedesk") / "native"
+    wheels = cache / _key(cargo)
+    wheel = next(wheels.glob("*.whl"), None) or _build(cache, wheels)
+    _run(
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--force-reinstall",
+        wheel,
+    )
+
+
+def _key(cargo: str) -> str:
+    """What the wheel depends on, as a name."""
+    compiler = subprocess.run([cargo, "version", "--verbose"], check=True, capture_output=True).stdout
+    digest = hashlib.sha256(compiler + sysconfig.get_platform().encode())
+    for file in sorted(_sources()):
+        digest.update(b"\0".join((str(file.relative_to(NATIVE)).encode(), file.read_bytes(), b"")))
+    return digest.hexdigest()[:32]
+
+
+def _sources() -> Iterator[Path]:
+    yield from (file for file in NATIVE.iterdir() if file.is_file())
+    yield from (file for file in (NATIVE / "src").rglob("*") if file.is_file())
+
+
+def _build(cache: Path, wheels: Path) -> Path:
+    """Build in the cache, and give the folder its name only when the wheel is complete."""
+    env = {**os.environ, "CARGO_TARGET_DIR": str(cache / "target")}
+    fresh = cache / f"building-{os.getpid()}"
+    print("Building the fuzzer's core; this takes a few minutes the first time.", flush=True)
+    _run(
+        "-m",
+        "maturin",
+        "build",
+        "--release",
+        "--locked",
+        "--manifest-path",
+        NATIVE / "Cargo.toml",
+        "--out",
+        fresh,
+        env=env,
+    )
+    shutil.rmtree(wheels, ignore_errors=True)
+    fresh.rename(wheels)
+    return next(wheels.glob("*.whl"))
+
+
+def _run(*arguments: str | Path, env: dict[str, str] | None = None) -> None:
+    if subprocess.run([sys.executable, *arguments], env=env).returncode:
+        raise SystemExit(f"{' '.join(map(str, arguments[1:3]))} failed; its messages are above.")
+
+
+if __name__ == "__main__":
+    main()

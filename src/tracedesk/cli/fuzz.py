@@ -1,0 +1,374 @@
+"""`tracedesk fuzz`: run campaigns, replay and shorten what they found, and look at what they covered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from tracedesk.cli.console import Console, Failed, Misuse, pass_console, short_path, size_text, table
+from tracedesk.cli.fuzz_exit import FALSIFIED, FuzzGroup
+
+if TYPE_CHECKING:
+    from tracedesk.fuzz.bench import Bench
+    from tracedesk.fuzz.config import Config
+    from tracedesk.fuzz.desk import Campaigns
+    from tracedesk.home import Home
+
+T = TypeVar("T")
+_ALL: Final = 10**9
+_SHOWN: Final = 50
+_ANY: Final = click.Path(exists=True, path_type=Path)
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FOLDER: Final = click.Path(file_okay=False, path_type=Path)
+_OUT: Final = click.Path(dir_okay=False, path_type=Path)
+_MODES: Final = ("property", "assertion", "optimization", "overflow", "exploration", "foundry")
+
+_contract = click.option("--contract", metavar="NAME", help="The contract to test, when there are several.")
+_config = click.option("--config", "file", type=_FILE, metavar="FILE", help="An echidna.yaml.")
+_campaign = click.option(
+    "--campaign", metavar="ID", help="The campaign [default: the one that runs, else the latest]."
+)
+
+
+@click.group(cls=FuzzGroup)
+def fuzz() -> None:
+    """Fuzz EVM contracts, replay and shorten what broke, and see what was covered."""
+
+
+@fuzz.command()
+@click.argument("path", type=_ANY)
+@_contract
+@_config
+@click.option("--test-mode", type=click.Choice(_MODES), help="What counts as a failure [default: property].")
+@click.option("--workers", type=int, metavar="N", help="Worker threads [default: the cores, at most 4].")
+@click.option("--seed", type=int, metavar="S", help="The seed; one worker and one seed give one outcome.")
+@click.option("--test-limit", type=int, metavar="N", help="Calls in all [default: 50000].")
+@click.option("--seq-len", type=int, metavar="N", help="Calls of a sequence [default: 100].")
+@click.option("--timeout", type=int, metavar="S", help="Seconds in all.")
+@click.option("--corpus", type=_FOLDER, metavar="DIR", help="A corpus to begin with and to add to.")
+@click.option(
+    "--replay-commands", "replay", type=_FILE, metavar="FILE", help="Give an mcp-commands.jsonl again."
+)
+@click.option("--serve", is_flag=True, help="Serve this home to MCP clients while the campaign runs.")
+@click.option("--port", type=int, metavar="N", help="The port of --serve [default: 3000].")
+@pass_console
+def run(
+    console: Console,
+    path: Path,
+    contract: str | None,
+    file: Path | None,
+    test_mode: str | None,
+    seq_len: int | None,
+    test_limit: int | None,
+    corpus: Path | None,
+    replay: Path | None,
+    serve: bool,
+    port: int | None,
+    **keys: Any,
+) -> int:
+    """Fuzz the contract at PATH: a .sol or .vy file, a Foundry or Hardhat project, or solc's JSON.
+
+    The campaign runs in a process of its own, where `tracedesk serve` of the same home finds it. Ctrl-C ends
+    it. Exit code 1 when a test was falsified, 2 when the campaign could not begin or did not end properly.
+    """
+    from tracedesk.cli.fuzz_run import Run
+    from tracedesk.fuzz.launch import Request, checked
+
+    given = {"testMode": test_mode, "seqLen": seq_len, "testLimit": test_limit, **keys}
+    given["corpusDir"] = None if corpus is None else str(corpus.absolute())
+    reading = _configured(file, given)
+    request = checked(Request(path, contract, reading.config, reading.warnings, replay))
+    console.json = console.json or reading.config.output == "json"
+    for warning in request.warnings:
+        console.note(f"Warning: {warning}")
+    job = Run(console, _home(console), request, port=port, serve=serve)
+    return asyncio.run(job.main())
+
+
+@fuzz.command()
+@click.argument("path", type=_ANY)
+@click.argument("files", type=_ANY, nargs=-1, required=True)
+@_contract
+@_config
+@click.option("--trace", is_flag=True, help="Show the tree of calls of each last call.")
+@pass_console
+def replay(
+    console: Console,
+    path: Path,
+    files: tuple[Path, ...],
+    contract: str | None,
+    file: Path | None,
+    trace: bool,
+) -> int:
+    """Execute recorded sequences on the contract at PATH: files or folders in Echidna's format.
+
+    Exit code 1 when a sequence fails a test, 2 when none could be executed.
+    """
+    bench = _bench(path, contract, file)
+    replayed = _replayed(console, bench, _sequences(console, bench, files), trace)
+    failed = [name for name, outcome in replayed if outcome["failures"]]
+    document = {"sequences": [{"file": name, **outcome} for name, outcome in replayed], "failed": failed}
+    console.answer(document, "\n".join(_replay_lines(replayed)))
+    return FALSIFIED if failed else 0
+
+
+@fuzz.command()
+@click.argument("path", type=_ANY)
+@click.argument("sequence", type=_FILE)
+@_contract
+@_config
+@click.option("--test", metavar="NAME", help="The test it breaks [default: the first one it does].")
+@click.option("--limit", type=int, default=5_000, show_default=True, help="Executions to spend.")
+@click.option("--out", type=_OUT, metavar="FILE", help="Write the shorter sequence in Echidna's format.")
+@pass_console
+def shrink(
+    console: Console,
+    path: Path,
+    sequence: Path,
+    contract: str | None,
+    file: Path | None,
+    test: str | None,
+    limit: int,
+    out: Path | None,
+) -> None:
+    """Make a recorded sequence that breaks a test of the contract at PATH as short as it gets."""
+    from tracedesk.fuzz import corpus_files, reproducers
+    from tracedesk.fuzz.outputs import write_report
+
+    bench = _bench(path, contract, file)
+    [(_, given)] = _sequences(console, bench, (sequence,))
+    broken = test or _first_failure(bench, given)
+    shrunk = bench.shrink(_test_id(bench, broken), given, limit)
+    calls = reproducers.calls(shrunk["sequence"], bench.target, bench.engine)
+    if out is not None:
+        write_report(out, corpus_files.write(shrunk["sequence"]))
+    facts = {"test": broken, "reason": shrunk["reason"], "from": len(given), "to": len(calls), "calls": calls}
+    head = f"{broken}: {len(given)} calls became {len(calls)} ({shrunk['reason']})"
+    console.answer(facts, "\n".join((head, *(f"  {row['call']}" for row in calls))))
+
+
+@fuzz.command()
+@_campaign
+@click.option("--html", type=_OUT, metavar="FILE", help="Write a page with the marked sources.")
+@click.option("--lcov", type=_OUT, metavar="FILE", help="Write an LCOV report with branches.")
+@pass_console
+def coverage(console: Console, campaign: str | None, html: Path | None, lcov: Path | None) -> None:
+    """Show what a campaign covered, or write it as a page or an LCOV report."""
+    from tracedesk.fuzz.outputs import write_report
+
+    async def ask(campaigns: Campaigns) -> tuple[dict[str, Any], list[tuple[Path, str]]]:
+        folder = campaigns.chosen(campaign)
+        shown = await campaigns.ask("show_coverage", {"campaign_id": folder.id}, timeout=60.0)
+        wanted = [(out, form) for out, form in ((html, "html"), (lcov, "lcov")) if out is not None]
+        texts = [(out, await campaigns.report(folder, form)) for out, form in wanted]
+        return shown, texts
+
+    shown, texts = _asked(console, ask)
+    for out, text in texts:
+        write_report(out, text.encode())
+        console.note(f"Wrote {short_path(out.absolute())} ({size_text(len(text))}).")
+    written = [str(out.absolute()) for out, _ in texts]
+    rows = [
+        (row["name"], f"{row['lineCoverage']} %", f"{row['branchCoverage']} %") for row in shown["contracts"]
+    ]
+    text = table(rows, ("CONTRACT", "LINES", "BRANCHES"))
+    if "asOf" in shown:
+        text += f"\nAs of {shown['asOf']}: the campaign was killed later."
+    console.answer(_plain({**shown, "written": written}), text)
+
+
+@fuzz.group(cls=FuzzGroup)
+def corpus() -> None:
+    """List, import and export the sequences that a campaign kept."""
+
+
+@corpus.command("ls")
+@_campaign
+@click.option(
+    "--limit", type=click.IntRange(1), default=_SHOWN, show_default=True, help="Transactions to show."
+)
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Where to begin.")
+@pass_console
+def ls(console: Console, campaign: str | None, limit: int, offset: int) -> None:
+    """List the transactions of a campaign's corpus."""
+
+    async def ask(campaigns: Campaigns) -> dict[str, Any]:
+        args = {"campaign_id": campaigns.chosen(campaign).id, "offset": offset, "limit": limit}
+        return _plain(await campaigns.ask("inspect_corpus_transactions", args, timeout=60.0))
+
+    page = _asked(console, ask)
+    rows = [
+        (str(row["index"]), str(row["sequence"]), row["value"], row["sender"], row["call"])
+        for row in page["transactions"]
+    ]
+    text = table(rows, ("INDEX", "SEQUENCE", "VALUE", "SENDER", "CALL"))
+    console.answer(page, f"{text}\n{page['total']:,} transactions in all.")
+
+
+@corpus.command("import")
+@click.argument("source", type=_ANY)
+@_campaign
+@pass_console
+def import_(console: Console, source: Path, campaign: str | None) -> None:
+    """Add the sequences of SOURCE, a file or folder in Echidna's format, to a campaign.
+
+    A campaign that runs replays them at once; one that has ended keeps them for the next one.
+    """
+    from tracedesk.fuzz import corpus_files
+
+    loaded = corpus_files.load(source)
+    for problem in loaded.problems:
+        console.note(f"Skipped {problem}.")
+    if not loaded.sequences:
+        raise _nothing_found(source)
+
+    async def ask(campaigns: Campaigns) -> dict[str, Any]:
+        folder = campaigns.chosen(campaign)
+        return await campaigns.import_(folder, loaded)
+
+    told = _asked(console, ask)
+    for skipped in told["skipped"]:
+        console.note(f"Skipped {skipped}.")
+    if told["remark"]:
+        console.note(f"Warning: {told['remark']}.")
+    if len(told["skipped"]) == len(loaded.sequences):
+        raise Failed(f"None of the sequences can be used here; {told['skipped'][0]}.")
+    text = f"Added {told['sequences']} sequences with {told['transactions']} transactions."
+    console.answer({**told, "problems": list(loaded.problems)}, text)
+
+
+@corpus.command("export")
+@click.argument("target", type=_FOLDER)
+@_campaign
+@pass_console
+def export(console: Console, target: Path, campaign: str | None) -> None:
+    """Write a campaign's corpus and reproducers into TARGET, in Echidna's format."""
+    from tracedesk.fuzz import corpus_files
+    from tracedesk.fuzz.desk import Campaigns
+    from tracedesk.fuzz.settings import Fuzz
+
+    folder = Campaigns(_home(console), Fuzz()).chosen(campaign)
+    source = folder.corpus(folder.read_plan().config)
+    count = corpus_files.copy(source, target)
+    text = f"Wrote {count} sequences into {short_path(target.absolute())}."
+    console.answer({"campaign": folder.id, "sequences": count, "folder": str(target.absolute())}, text)
+
+
+# --- what the commands share --------------------------------------------------------------------
+
+
+def _home(console: Console) -> Home:
+    from tracedesk.home import Home
+
+    return Home.open(console.settings().home)
+
+
+def _configured(file: Path | None, keys: dict[str, Any]) -> Any:
+    from tracedesk.fuzz.launch import configured
+
+    return configured(file, keys)
+
+
+def _bench(path: Path, contract: str | None, file: Path | None) -> Bench:
+    from tracedesk.fuzz.bench import Bench
+
+    config: Config = _configured(file, {}).config
+    return Bench.compiled(path, contract, config)
+
+
+def _sequences(
+    console: Console, bench: Bench, files: tuple[Path, ...]
+) -> list[tuple[str, list[dict[str, Any]]]]:
+    """What the files hold, as this contract is called; what is left out or strange is told."""
+    from tracedesk.fuzz import corpus_files
+    from tracedesk.fuzz.replay import loadable
+
+    loaded = [corpus_files.load(file) for file in files]
+    fit = loadable([each for one in loaded for each in one.named], bench.target, bench.engine)
+    for problem in (*(problem for one in loaded for problem in one.problems), *fit.skipped):
+        console.note(f"Skipped {problem}.")
+    if not fit.sequences:
+        raise _nothing_found(*files)
+    if fit.is_foreign:
+        raise Misuse(f"The sequences are of another contract: {fit.remark}. Name theirs with --contract.")
+    if fit.remark is not None:
+        console.note(f"Warning: {fit.remark}.")
+    return list(fit.sequences)
+
+
+def _nothing_found(*files: Path) -> Misuse:
+    names = ", ".join(map(str, files))
+    return Misuse(f"No sequence was found in {names}; name a file or a corpus folder in Echidna's format.")
+
+
+def _replayed(
+    console: Console, bench: Bench, sequences: list[tuple[str, list[dict[str, Any]]]], trace: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """What each sequence did; one that the core refuses is told by its file's name."""
+    from tracedesk.errors import ToolError
+
+    done: list[tuple[str, dict[str, Any]]] = []
+    refused: list[str] = []
+    for name, sequence in sequences:
+        try:
+            done.append((name, bench.run(sequence, trace, _ALL)))
+        except ToolError as fault:
+            refused.append(f"{name}: {fault.message}")
+            console.note(f"Skipped {refused[-1]}")
+    if not done:
+        raise Failed(f"None of the sequences can be executed here; {refused[0]}")
+    return done
+
+
+def _first_failure(bench: Bench, sequence: list[dict[str, Any]]) -> str:
+    failures = bench.run(sequence, False, _ALL)["failures"]
+    if not failures:
+        raise Failed("The sequence breaks no test of this contract.")
+    return str(failures[0]["test"])
+
+
+def _test_id(bench: Bench, name: str) -> str:
+    return name if "." in name or " " in name else f"{bench.target.main.contract}.{name}"
+
+
+def _replay_lines(replayed: list[tuple[str, dict[str, Any]]]) -> Generator[str]:
+    for name, outcome in replayed:
+        yield name
+        for row in outcome["transactions"]:
+            reason = f": {row['reason']}" if row.get("reason") else ""
+            yield f"  {row['call']}  {row['status']}{reason}, gas {row['gasUsed']}"
+        for line in outcome.get("trace", ()):
+            yield f"    {line}"
+        for failure in outcome["failures"]:
+            yield f"  breaks {failure['test']} ({failure.get('reason', '')})"
+
+
+def _asked(console: Console, ask: Any) -> Any:
+    from tracedesk.fuzz.desk import Campaigns
+    from tracedesk.fuzz.settings import Fuzz
+
+    async def main() -> Any:
+        campaigns = Campaigns(_home(console), Fuzz())
+        try:
+            return await ask(campaigns)
+        finally:
+            await campaigns.close()
+
+    return _now(main())
+
+
+def _now(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+def _plain(document: Any) -> dict[str, Any]:
+    """A tool's answer as the standard library has JSON."""
+    import json
+
+    from tracedesk.primitives.json import dumps
+
+    return json.loads(dumps(document))

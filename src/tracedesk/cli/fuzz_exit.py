@@ -1,0 +1,47 @@
+"""How `tracedesk fuzz` ends: 0 nothing broke, 1 a test was falsified, 2 anything that is no verdict."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from tracedesk.cli.console import Console, Misuse, describe
+from tracedesk.cli.frame import (
+    DeskCommand,
+    DeskGroup,
+    bug,
+)
+from tracedesk.errors import ToolError
+
+FALSIFIED: Final = 1
+UNDECIDED: Final = 2
+
+
+class FuzzCommand(DeskCommand):
+    """A command whose exit code 1 means one thing only: a test was falsified."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        console = ctx.ensure_object(Console)
+        try:
+            return super().invoke(ctx)
+        except ToolError as fault:
+            if fault.code == "INVALID_INPUT":
+                raise Misuse(fault.message) from None
+            return console.refuse("FAILED", fault.message, UNDECIDED)
+        except (click.UsageError, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except click.ClickException as fault:
+            return console.refuse("FAILED", fault.format_message(), UNDECIDED)
+        except (click.Abort, KeyboardInterrupt):
+            return console.refuse("INTERRUPTED", "Interrupted.", UNDECIDED)
+        except OSError as fault:
+            return console.refuse("FAILED", describe(fault), UNDECIDED)
+        except Exception as fault:
+            return console.refuse("INTERNAL_ERROR", bug(fault, console), UNDECIDED)
+
+
+class FuzzGroup(DeskGroup):
+    """A group of such commands."""
+
+    command_class = FuzzCommand

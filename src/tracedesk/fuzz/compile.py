@@ -1,0 +1,216 @@
+"""From a path to a compiled project: a Vyper file, Solidity files, a folder, or what another tool built."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tracedesk.fuzz import artifacts, braces, solidity, vyper
+from tracedesk.fuzz.artifacts import Reading
+from tracedesk.fuzz.imports import Settings, settings_of
+from tracedesk.fuzz.project import CompileError, Contract, Project, Source
+from tracedesk.fuzz.reach import ANYWHERE, Reach
+from tracedesk.fuzz.solc import Places
+
+_MARKS: Final = ("foundry.toml", "remappings.txt", "package.json", ".git")
+_SKIPPED: Final = frozenset(
+    ("node_modules", "lib", "out", "artifacts", "cache", "broadcast", "typechain-types")
+)
+_CONTRACT: Final = re.compile(r"\b(?:contract|library|interface)\s+[\w$]+[^;{}]*\{")
+_MOST: Final = 2_000
+"""Files of a folder that are compiled at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to compile; what is not given, the project's own settings and the compiler decide."""
+
+    places: Places = field(default_factory=Places)
+    remappings: tuple[str, ...] = ()
+    evm_version: str | None = None
+    optimizer_runs: int | None = None
+    """Switches solc's optimizer on."""
+    via_ir: bool = False
+    use_artifacts: bool = True
+    """Take what Foundry or Hardhat built, when it is up to date."""
+    within: tuple[Path, ...] = ()
+    """Folders that everything read must lie in: sources, imports, settings, artifacts; empty allows any."""
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """Of solc's settings, those that the caller decides."""
+        found: dict[str, Any] = {}
+        if self.evm_version is not None:
+            found["evmVersion"] = self.evm_version
+        if self.optimizer_runs is not None:
+            found["optimizer"] = {"enabled": True, "runs": self.optimizer_runs}
+        if self.via_ir:
+            found["viaIR"] = True
+        return found
+
+
+def compile_project(path: Path, options: Options | None = None) -> Project:
+    """Compile a target, or read what was compiled; raises `CompileError` naming the file and the remedy."""
+    chosen = options or Options()
+    reach = Reach(chosen.within)
+    project = _compiled(path, chosen, reach)
+    for source in project.sources.values():
+        if source.file is not None:
+            reach.keep(source.file, f"{source.path}:")
+    return project
+
+
+def _compiled(path: Path, options: Options, reach: Reach) -> Project:
+    target = reach.keep(path.absolute(), f"path: {path}")
+    if not target.exists():
+        raise CompileError(
+            "NO_SOURCE", f"path: {path} does not exist; name a .sol, .vy or .json file or a folder."
+        )
+    target = target.resolve()
+    if target.is_dir():
+        return _folder(target, options, reach)
+    root = root_of(target.parent, reach)
+    match target.suffix:
+        case ".vy":
+            return _project(root, _vyper((target,), root, options, reach))
+        case ".sol":
+            settings = settings_of(root, options.remappings, reach)
+            return _project(root, _solidity((target,), root, settings, options, reach))
+        case ".json":
+            return _document(target, root, reach)
+        case _:
+            raise CompileError(
+                "NO_SOURCE", f"path: {path.name} is no contract; name a .sol, .vy or .json file."
+            )
+
+
+def root_of(folder: Path, reach: Reach = ANYWHERE) -> Path:
+    """The project that a folder belongs to: the nearest with a builder's files, else the folder itself."""
+    home = Path.home()
+    for candidate in (folder, *folder.parents):
+        if candidate in (home, Path(candidate.anchor)) or not reach.holds(candidate):
+            break
+        if any((candidate / mark).exists() for mark in _MARKS) or any(candidate.glob("hardhat.config.*")):
+            return candidate
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    contracts: tuple[Contract, ...]
+    sources: Mapping[str, Source]
+    targets: tuple[str, ...]
+    origin: str
+
+
+def _project(root: Path, *parts: _Compiled) -> Project:
+    sources = {path: source for part in parts for path, source in part.sources.items()}
+    return Project(
+        root,
+        tuple(contract for part in parts for contract in part.contracts),
+        sources,
+        tuple(target for part in parts for target in part.targets),
+        ", ".join(part.origin for part in parts),
+    )
+
+
+def _vyper(files: tuple[Path, ...], root: Path, options: Options, reach: Reach) -> _Compiled:
+    return _Compiled(*vyper.compile_files(files, root, options.evm_version, reach))
+
+
+def _folder(folder: Path, options: Options, reach: Reach) -> Project:
+    root = root_of(folder, reach)
+    settings = settings_of(root, options.remappings, reach)
+    bases = [root / name for name in settings.folders] if folder == root and settings.folders else [folder]
+    files = [file for base in bases for file in _files(base)]
+    if len(files) > _MOST:
+        raise CompileError(
+            "NO_SOURCE", f"path: {folder.name} holds more than {_MOST} contracts; name one folder or file."
+        )
+    sols = tuple(file for file in files if file.suffix == ".sol")
+    vys = tuple(file for file in files if file.suffix == ".vy")
+    if not files:
+        reading = _built(root, settings, reach) if options.use_artifacts else None
+        if reading is None:
+            raise CompileError(
+                "NO_SOURCE", f"path: {folder.name} holds no .sol or .vy file; name a folder that does."
+            )
+        return _project(root, _read(reading, ()))
+    parts = [_solidity(sols, root, settings, options, reach)] if sols else []
+    return _project(root, *parts, *([_vyper(vys, root, options, reach)] if vys else []))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
+        yield from (Path(where) / name for name in sorted(names) if name.endswith((".sol", ".vy")))
+
+
+def _solidity(
+    files: tuple[Path, ...], root: Path, settings: Settings, options: Options, reach: Reach
+) -> _Compiled:
+    """Artifacts when they are there and up to date, else a compiler."""
+    names = tuple(Path(os.path.relpath(file, root)).as_posix() for file in files)
+    # What the caller decides about the compiler, artifacts cannot answer.
+    reading = _built(root, settings, reach) if options.use_artifacts and not options.choices else None
+    lacking = _lacking(reading, names, files, reach) if reading is not None else ()
+    if reading is not None and not lacking:
+        return _read(reading, names)
+    try:
+        made = solidity.compile_files(files, root, settings, options.places, options.choices, reach)
+        return _Compiled(*made)
+    except CompileError as fault:
+        if lacking and reading is not None and fault.details and fault.details["kind"] == "NO_COMPILER":
+            raise CompileError(
+                "STALE_ARTIFACTS",
+                f"{reading.origin} do not match {lacking[0]}, and no compiler fits. Build the project again "
+                f"(forge build or hardhat compile). {fault.message}",
+                stale=list(lacking),
+            ) from None
+        raise
+
+
+def _built(root: Path, settings: Settings, reach: Reach) -> Reading | None:
+    return artifacts.foundry(root, settings.out, reach) or artifacts.hardhat(root, reach)
+
+
+def _lacking(
+    reading: Reading, names: tuple[str, ...], files: tuple[Path, ...], reach: Reach
+) -> tuple[str, ...]:
+    """Files that the artifacts do not know, or know as they were."""
+    covered = {path for contract in reading.contracts for path in _names(reading, contract)}
+    unknown = [
+        name
+        for name, file in zip(names, files, strict=True)
+        if name not in covered and _has_contract(reach.read(file, name))
+    ]
+    return (*unknown, *reading.stale)
+
+
+def _names(reading: Reading, contract: Contract) -> Iterator[str]:
+    yield contract.path
+    source = reading.sources.get(contract.path)
+    if source is not None and source.file is not None:
+        yield source.file.as_posix()
+        yield contract.path.removeprefix("project/")
+
+
+def _has_contract(data: bytes) -> bool:
+    return _CONTRACT.search(braces.hidden(data.decode("latin-1"))) is not None
+
+
+def _read(reading: Reading, names: tuple[str, ...]) -> _Compiled:
+    known = {name: path for path in reading.sources for name in (path, path.removeprefix("project/"))}
+    targets = tuple(known[name] for name in names if name in known)
+    return _Compiled(reading.contracts, reading.sources, targets, reading.origin)
+
+
+def _document(file: Path, root: Path, reach: Reach) -> Project:
+    reading = artifacts.document(file, root, reach)
+    if not reading.contracts:
+        raise CompileError("BAD_ARTIFACT", f"{file.name}: holds no contract; build the project again.")
+    return _project(root, _read(reading, ()))
