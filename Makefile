@@ -41,7 +41,8 @@ test: dev
 	TRACEDESK_BUDGET=1 $(BIN)/python -m pytest -n 2 -m "not judge"
 
 judge: judges
-	$(BIN)/python -m pytest -n 2 -m judge -rA
+	$(BIN)/python -m pytest -n 2 -m "judge and not alone" -rA
+	$(BIN)/python -m pytest -m "judge and alone" -rA
 
 check: dev
 	$(BIN)/ruff format --check .

@@ -40,6 +40,7 @@ async def seconds(found: Agent, tool: str, arguments: dict[str, Any]) -> float:
 
 
 @pytest.mark.judge
+@pytest.mark.alone
 @pytest.mark.timeout(400)
 def test_the_95th_percentile_of_every_seed_tool_is_below_100_ms_with_four_workers_and_a_full_ring(
     four_workers: Started,
@@ -60,6 +61,7 @@ def test_the_95th_percentile_of_every_seed_tool_is_below_100_ms_with_four_worker
 
 
 @pytest.mark.judge
+@pytest.mark.alone
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux tells the time of a thread")
 def test_an_idle_host_takes_at_most_one_percent_of_its_campaigns_cpu(four_workers: Started) -> None:
