@@ -11,10 +11,10 @@ import pytest
 from tests.fuzz.desks import vault
 from tracedesk.errors import ToolError
 from tracedesk.fuzz import native, oracles, spec
+from tracedesk.fuzz.abi import Member
 from tracedesk.fuzz.bench import campaign_of
 from tracedesk.fuzz.compile import compile_project
 from tracedesk.fuzz.config import Config, Mode, address, parse
-from tracedesk.fuzz.oracles import Member
 from tracedesk.fuzz.project import Code, Contract, Project
 from tracedesk.fuzz.sourcemap import NOWHERE
 from tracedesk.fuzz.spec import Spec

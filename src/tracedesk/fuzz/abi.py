@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
 from tracedesk.fuzz import native
 from tracedesk.fuzz.keccak import keccak
 from tracedesk.fuzz.native import Engine
-from tracedesk.fuzz.oracles import Form, Member
 from tracedesk.fuzz.project import Contract
 
+Form = Literal["abi", "receive", "raw"]
+"""How a function is called: by selector and arguments, without any data, or with bytes as they are."""
 _FORMS: Final[Mapping[str, Form]] = {"function": "abi", "receive": "receive", "fallback": "raw"}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A function of a contract's ABI, in canonical form."""
+
+    id: str
+    name: str
+    types: tuple[str, ...]
+    outputs: tuple[str, ...]
+    payable: bool
+    view: bool
+    form: Form = "abi"
+
+    @property
+    def signature(self) -> str:
+        return f"{self.name}({','.join(self.types)})"
 
 
 def members(code: str, contract: Contract) -> list[Member]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tracedesk.fuzz import oracles
-from tracedesk.fuzz.abi import selector
+from tracedesk.fuzz.abi import Member, selector
 from tracedesk.fuzz.config import Config
 from tracedesk.fuzz.native import Engine
-from tracedesk.fuzz.oracles import SET_UP, Member, Oracle
+from tracedesk.fuzz.oracles import SET_UP, Oracle
 from tracedesk.fuzz.project import Contract
 from tracedesk.fuzz.site import Named, Site
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from tracedesk.fuzz.abi import Member
 from tracedesk.fuzz.config import Config, Mode
 from tracedesk.fuzz.refusals import invalid
 
@@ -20,25 +21,6 @@ OVERFLOW: Final = 0x11
 EVENTS: Final = "AssertionFailed(..)"
 FLOWS: Final = "Integer (over/under)flow"
 SET_UP: Final = "setUp()"
-Form = Literal["abi", "receive", "raw"]
-"""How a function is called: by selector and arguments, without any data, or with bytes as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A function of a contract's ABI, in canonical form."""
-
-    id: str
-    name: str
-    types: tuple[str, ...]
-    outputs: tuple[str, ...]
-    payable: bool
-    view: bool
-    form: Form = "abi"
-
-    @property
-    def signature(self) -> str:
-        return f"{self.name}({','.join(self.types)})"
 
 
 @dataclass(frozen=True, slots=True)

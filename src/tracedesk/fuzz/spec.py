@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tracedesk.fuzz import aims, literals, native, oracles
-from tracedesk.fuzz.abi import canonical_type, members, selector, usable
+from tracedesk.fuzz.abi import Member, canonical_type, members, selector, usable
 from tracedesk.fuzz.aims import Aim, Known
 from tracedesk.fuzz.config import MAX_WORD, Config, address
 from tracedesk.fuzz.keccak import keccak
 from tracedesk.fuzz.linking import Linked, link
 from tracedesk.fuzz.native import Engine
-from tracedesk.fuzz.oracles import SET_UP, Member
+from tracedesk.fuzz.oracles import SET_UP
 from tracedesk.fuzz.project import Contract, Project
 from tracedesk.fuzz.refusals import invalid
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from tracedesk.errors import ToolError
 from tracedesk.fuzz import native
+from tracedesk.fuzz.abi import Form, Member
 from tracedesk.fuzz.keccak import keccak
 from tracedesk.fuzz.native import Engine
-from tracedesk.fuzz.oracles import Form
 from tracedesk.fuzz.refusals import invalid
 
 _CALL: Final = re.compile(r"([\w$][\w$.]*)\s*\((.*)\)\s*", re.S)
@@ -27,21 +27,10 @@ _LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Function(Member):
     """A function of one of the campaign's contracts."""
 
-    id: str
-    contract: str
-    name: str
-    types: tuple[str, ...]
-    outputs: tuple[str, ...]
-    payable: bool
-    view: bool
-    form: Form = "abi"
-
-    @property
-    def signature(self) -> str:
-        return f"{self.name}({','.join(self.types)})"
+    contract: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +83,8 @@ class Parsed:
         }
 
 
-_WAITING: Final = Function("", "", WAIT, (), (), False, True)
-_ANONYMOUS: Final = Function("", "", "", (), (), True, False, "raw")
+_WAITING: Final = Function("", WAIT, (), (), False, True)
+_ANONYMOUS: Final = Function("", "", (), (), True, False, "raw")
 
 
 @dataclass(frozen=True)
@@ -338,13 +327,13 @@ def _function(contract: str, document: Mapping[str, Any]) -> Function:
     form: Form = "receive" if document.get("receive") else "raw" if document.get("raw") else "abi"
     return Function(
         document["id"],
-        contract,
         document["name"],
         tuple(document.get("types", ())),
         tuple(document.get("outputs", ())),
         document["payable"],
         document.get("view", False),
         form,
+        contract,
     )
 
 
