@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
+from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import httpx2
 import mcp_types as types
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
+from mcp import Client
 
 from tests.fuzz.desks import ENDLESS, PATIENCE, agent, no_host_left, vault
+from tests.official import Mode, connected
 from tests.support import BOUND, run
 from tracedesk.fuzz.tools import fuzz
-
-Mode = Literal["auto", "legacy"]
 
 
 @pytest.fixture
@@ -27,23 +22,6 @@ def home(tmp_path: Path) -> Generator[Path]:
     vault(tmp_path)
     with no_host_left(tmp_path / "home"):
         yield tmp_path / "home"
-
-
-@asynccontextmanager
-async def connected(transport: str, mode: Mode, home: Path) -> AsyncGenerator[Client]:
-    """A client of a desk of its own: a subprocess on pipes, or a real socket with the owner's token."""
-    if transport == "stdio":
-        words = ["-m", "tracedesk.cli", "--home", str(home), "serve", "--stdio", "--toolsets", "fuzz"]
-        server = StdioServerParameters(command=sys.executable, args=words, cwd=str(home.parent))
-        async with Client(server, mode=mode) as client:
-            yield client
-        return
-    async with agent(home) as found:
-        headers = {"Authorization": f"Bearer {found.client.token}"}
-        async with httpx2.AsyncClient(headers=headers) as http:
-            way = streamable_http_client(f"http://127.0.0.1:{found.client.port}/mcp", http_client=http)
-            async with Client(way, mode=mode) as client:
-                yield client
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> Any:
@@ -76,7 +54,7 @@ def test_the_official_client_starts_watches_steers_and_ends_a_campaign_with_ever
     home: Path, transport: str, mode: Mode
 ) -> None:
     async def main() -> None:
-        async with connected(transport, mode, home) as client:
+        async with connected(transport, mode, home, "fuzz", agent(home)) as client:
             listed = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert set(fuzz.tools) <= listed.keys()
             # A schema that is no object is not shown to clients of the handshake era.
@@ -114,7 +92,7 @@ def test_the_official_client_starts_watches_steers_and_ends_a_campaign_with_ever
 
 def test_the_official_client_gets_a_refusal_as_a_result_it_can_read(home: Path) -> None:
     async def main() -> None:
-        async with connected("http", "auto", home) as client:
+        async with connected("http", "auto", home, "fuzz", agent(home)) as client:
             await client.list_tools()
             result = await client.call_tool("get_corpus_size", {})
             assert result.is_error
@@ -129,7 +107,7 @@ def test_the_official_client_gets_a_refusal_as_a_result_it_can_read(home: Path) 
 
 def test_the_official_client_would_refuse_an_answer_that_breaks_its_contract(home: Path) -> None:
     async def main() -> None:
-        async with connected("http", "auto", home) as client:
+        async with connected("http", "auto", home, "fuzz", agent(home)) as client:
             await call(client, "start_campaign", path="Vault.vy", workers=1, testLimit=500)
             result = await client.call_tool("get_corpus_size", {})
             broken = result.model_copy(update={"structured_content": {"size": "many"}})

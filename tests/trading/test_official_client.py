@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import httpx2
 import mcp_types as types
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
+from mcp import Client
 
+from tests.official import Mode, connected
 from tests.support import run
 from tests.trading.desks import agent
 
-Mode = Literal["auto", "legacy"]
 LEG = {"symbol": "IBM", "action": "buy", "quantity": 10}
-
-
-@asynccontextmanager
-async def connected(transport: str, mode: Mode, home: Path) -> AsyncGenerator[Client]:
-    """A client of a desk of its own: a subprocess on pipes, or a real socket with the owner's token."""
-    if transport == "stdio":
-        words = ["-m", "tracedesk.cli", "--home", str(home), "serve", "--stdio", "--toolsets", "trading"]
-        server = StdioServerParameters(command=sys.executable, args=words)
-        async with Client(server, mode=mode) as client:
-            yield client
-        return
-    async with agent(home) as found:
-        headers = {"Authorization": f"Bearer {found.client.token}"}
-        async with httpx2.AsyncClient(headers=headers) as http:
-            way = streamable_http_client(f"http://127.0.0.1:{found.client.port}/mcp", http_client=http)
-            async with Client(way, mode=mode) as client:
-                yield client
 
 
 async def call(client: Client, tool: str, id: str, **arguments: Any) -> types.CallToolResult:
@@ -55,7 +33,7 @@ def test_the_official_client_simulates_trades_once_and_sees_it_in_the_portfolio(
     tmp_path: Path, transport: str, mode: Mode
 ) -> None:
     async def main() -> None:
-        async with connected(transport, mode, tmp_path) as client:
+        async with connected(transport, mode, tmp_path, "trading", agent(tmp_path)) as client:
             listed = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert listed["trade_execute"].output_schema is not None
 
@@ -83,7 +61,7 @@ def test_the_official_client_simulates_trades_once_and_sees_it_in_the_portfolio(
 
 def test_the_official_client_gets_a_refusal_as_a_result_it_can_read(tmp_path: Path) -> None:
     async def main() -> None:
-        async with connected("http", "auto", tmp_path) as client:
+        async with connected("http", "auto", tmp_path, "trading", agent(tmp_path)) as client:
             await client.list_tools()
             trades = [{**LEG, "order_type": "market", "action": "sell"}]
             result = await client.call_tool("trade_execute", {"tool_call_id": "t1", "trades": trades})
@@ -99,7 +77,7 @@ def test_the_official_client_gets_a_refusal_as_a_result_it_can_read(tmp_path: Pa
 
 def test_the_official_client_would_refuse_an_answer_that_breaks_its_contract(tmp_path: Path) -> None:
     async def main() -> None:
-        async with connected("http", "auto", tmp_path) as client:
+        async with connected("http", "auto", tmp_path, "trading", agent(tmp_path)) as client:
             result = await call(client, "get_portfolio", "p1")
             broken = result.model_copy(update={"structured_content": {"portfolio": {}}})
             await client.session.validate_tool_result("get_portfolio", result)
