@@ -5,12 +5,10 @@ Prints ratios; it judges nothing by its exit code, which is 0 unless two stores 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -24,12 +22,12 @@ if not __package__:  # run as a file: its own folder is on the path then, and no
     sys.path[0] = str(Path(__file__).parents[1])
 
 from benchmarks import backtest_questions as asking
-from benchmarks import backtest_rival
+from benchmarks import backtest_rival, command
 from benchmarks.backtest_events import stream
 from benchmarks.backtest_ingest import Filled, Spent, fill
 from benchmarks.backtest_questions import Asker, Found, Times
+from benchmarks.command import Claim
 from benchmarks.measure import Neighbours, machine
-from benchmarks.messages import Misbehaved
 from tracedesk.backtest.desk import Shelf
 from tracedesk.backtest.recorder import Recorder
 from tracedesk.home import Home
@@ -48,7 +46,6 @@ BARS: Final = {
     "readers": 1.0,
     "ms": 5.0,
 }
-QUIET: Final = 0.1
 READERS: Final = 100
 READ: Final = ("page", "by order")
 METHOD: Final = {
@@ -75,8 +72,7 @@ METHOD: Final = {
     "readers": f"answers a second with {READERS} asking at once / with one, median over rounds in turns, in "
     "one process as a desk has it",
     "large": "one run of 10M events, ours alone, limits in milliseconds: median wall clock of whole answers",
-    "neighbours_cores": "CPU that other processes or the host took during the run, in cores; above "
-    f"{QUIET} the figures are unfit for claims",
+    "neighbours_cores": command.NEIGHBOURS,
 }
 
 
@@ -96,8 +92,6 @@ class Plan:
 
 QUICK: Final = Plan(12_000, 2_000, 5, 4, 2, 1, 100)
 LARGE: Final = 10_000_000
-
-Claim = dict[str, Any]
 
 
 # --- claims
@@ -159,7 +153,7 @@ def _claim(name: str, ratio: float, against: str, *, at_most: bool = False) -> C
 def measure(folder: Path, plan: Plan) -> dict[str, Any]:
     """Everything, in the order of the report."""
     neighbours = Neighbours()
-    _say(f"ingest of {plan.events:,} events")
+    command.say(f"ingest of {plan.events:,} events")
     filled = fill(folder, plan.events, plan.a_round, plan.singles_a_round)
     found, rates = asyncio.run(_asked(filled, plan))
     claims = [*question_claims(found), *ingest_claims(filled), *reader_claims(rates)]
@@ -203,11 +197,11 @@ async def _asked(filled: Filled, plan: Plan) -> tuple[dict[str, Found], dict[str
     shelf = Shelf(filled.home)
     try:
         asker = Asker(shelf, filled.runs[0])
-        _say("questions")
+        command.say("questions")
         found = await asking.compare(
             await asking.questions(asker, filled.table), plan.asked, plan.rival_asked
         )
-        _say("readers")
+        command.say("readers")
         return found, await _readers(asker, plan)
     finally:
         await shelf.close()
@@ -227,7 +221,7 @@ async def _readers(asker: Asker, plan: Plan) -> dict[str, dict[str, list[float]]
 def _large(folder: Path, plan: Plan) -> dict[str, Times]:
     shutil.rmtree(folder / "home")
     (folder / "seed.db").unlink()
-    _say(f"a run of {plan.large:,} events")
+    command.say(f"a run of {plan.large:,} events")
     home = Home.open(folder / "large")
     with Recorder(home, "large", engine="benchmark") as recorder:
         for kind, now, properties, parent in islice(stream(1), plan.large):
@@ -253,11 +247,7 @@ async def _asked_alone(home: Home, run: str, plan: Plan) -> dict[str, Times]:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    lines = [f"{'claim':36}{'ratio':>11}{'bar':>9}"]
-    for claim in found["claims"]:
-        verdict = {None: "no bar", True: "met", False: "MISSED"}[claim["met"]]
-        bar = "" if claim["bar"] is None else claim["bar"]
-        lines.append(f"{claim['name']:36}{claim['ratio']:>11}{bar:>9}  {verdict}, against {claim['against']}")
+    lines = command.claim_lines(found["claims"])
     lines += ["", f"{'median ms':36}{'ours':>11}{'CPU':>9}{'theirs':>11}{'CPU':>9}"]
     for name, sides in found["questions"].items():
         cells = [sides[who][what] for who in ("ours", "theirs") for what in ("wall_ms", "cpu_ms")]
@@ -266,19 +256,11 @@ def as_text(found: dict[str, Any]) -> str:
         lines.append(f"{name:36}{found['ingest'][name]['events_per_second']:>11,} events/s")
     lines.append(f"one sync of this disk: {found['ingest']['sync_ms']} ms")
     lines.append(f"bytes per event: {json.dumps(found['ingest']['bytes_per_event'])}")
-    others = found["machine"]["neighbours_cores"]
-    if others > QUIET:
-        lines.append(f"Others used {others} cores meanwhile: measure again on an idle machine.")
-    return "\n".join(lines)
-
-
-def _say(what: str) -> None:
-    print(f"measuring {what}", file=sys.stderr, flush=True)
+    return "\n".join([*lines, *command.busy_lines(found["machine"])])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.backtest", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser = command.parser("backtest", __doc__)
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="less of everything: shows that it works")
     size.add_argument(
@@ -286,14 +268,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(argv)
     plan = QUICK if options.quick else Plan(large=LARGE if options.large else 0)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            found = measure(Path(folder), plan)
-        except Misbehaved as fault:
-            print(fault, file=sys.stderr)
-            return 1
-    print(json.dumps(found, indent=2) if options.json else as_text(found))
-    return 0
+    return command.run(lambda folder: measure(folder, plan), as_text, as_json=options.json)
 
 
 if __name__ == "__main__":

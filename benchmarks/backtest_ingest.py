@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 from benchmarks.backtest_events import SHARES, Sample, identity, line, stream
 from benchmarks.backtest_rival import Table, shaped
+from benchmarks.measure import sync_seconds
 from tracedesk.backtest.recorder import Recorder
 from tracedesk.home import Home
 
@@ -158,16 +157,3 @@ def _weigh(filled: Filled, run: _Run, samples: Sequence[Sample], first: int) -> 
         text = line(sample, run.ids[seq], run.id, parent)
         filled.jsonl_bytes += len(text) + 1
         filled.properties_bytes += text.rindex(b',"parentEventId"') - text.index(b'"properties":') - 13
-
-
-def sync_seconds(path: Path, count: int = 10) -> float:
-    """The median time to append a page to a file and sync it: the floor under any commit."""
-    waits: list[float] = []
-    with path.open("ab", buffering=0) as file:
-        for _ in range(count):
-            began = time.perf_counter()
-            file.write(bytes(4096))
-            os.fdatasync(file.fileno())
-            waits.append(time.perf_counter() - began)
-    path.unlink()
-    return median(waits)

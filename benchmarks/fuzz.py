@@ -5,10 +5,8 @@ Prints ratios; it judges nothing by its exit code.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +15,8 @@ from typing import Any, Final
 if not __package__:  # run as a file: its own folder is on the path then, and not the one above
     sys.path[0] = str(Path(__file__).parents[1])
 
-from benchmarks import fuzz_forge, fuzz_medusa, fuzz_step
+from benchmarks import command, fuzz_forge, fuzz_medusa, fuzz_step
+from benchmarks.command import Claim
 from benchmarks.fuzz_forge import Ran, timed
 from benchmarks.fuzz_ours import CONTRACT, SOURCE
 from benchmarks.measure import Neighbours, best_ratio, machine, paired_ratio, supported
@@ -32,7 +31,6 @@ PLAIN: Final = f"forge {fuzz_forge.VERSION} plain"
 GUIDED: Final = f"forge {fuzz_forge.VERSION} guided"
 MEDUSA: Final = "medusa"
 DEPTH: Final = 100
-QUIET: Final = 0.1
 GROWTH_MB: Final = 50.0
 BARS: Final = {"guided": 5.0, "plain": 2.0, "coverage": 1.2, "workers": 1.15, "growth": GROWTH_MB}
 AT_MOST: Final = frozenset(("cost of coverage", "CPU per call, two workers", "growth in MB", "EVM step"))
@@ -53,8 +51,7 @@ METHOD: Final = {
     "growth": "the largest resident memory after a tenth of the calls, less that at the tenth, in MB",
     "step": "CPU for the gas of loops that call nothing and store nothing: ours in a campaign with coverage "
     "/ pyrevm's bare revm 8.0 in a loop, on the same code; no bar",
-    "neighbours_cores": "CPU that other processes or the host took during the run, in cores; above "
-    f"{QUIET} the figures are unfit for claims",
+    "neighbours_cores": command.NEIGHBOURS,
 }
 
 _TEST: Final = f"""// SPDX-License-Identifier: MIT
@@ -83,7 +80,6 @@ contract CampaignTest {{
 }}
 """
 
-Claim = dict[str, Any]
 Campaign = Callable[[int], Ran]
 """Runs so many calls."""
 
@@ -187,7 +183,7 @@ def turns(crew: Mapping[str, Contestant], rounds: int) -> None:
     names = list(crew)
     for number in range(rounds):
         for name in names[number % len(names) :] + names[: number % len(names)]:
-            _say(f"{name}, round {number + 1} of {rounds}")
+            command.say(f"{name}, round {number + 1} of {rounds}")
             crew[name].round()
 
 
@@ -255,9 +251,9 @@ def measure(folder: Path, plan: Plan) -> dict[str, Any]:
     neighbours = Neighbours()
     crew = lineup(folder, plan)
     turns(crew, plan.rounds)
-    _say(f"memory over {plan.growth_calls:,} calls")
+    command.say(f"memory over {plan.growth_calls:,} calls")
     grown, memory = growth(plan.growth_calls)
-    _say("steps")
+    command.say("steps")
     step = fuzz_step.measure(plan.step_calls, plan.rounds) if plan.has_rivals else None
     made = [*claims(crew), grown]
     if step is not None:
@@ -283,47 +279,27 @@ def _absent(crew: Mapping[str, Contestant], step: Mapping[str, Any] | None) -> l
 
 
 def as_text(found: dict[str, Any]) -> str:
-    lines = [f"{'claim':34}{'ratio':>9}{'bar':>7}"]
-    for claim in found["claims"]:
-        verdict = {None: "no bar", True: "met", False: "MISSED"}[claim["met"]]
-        bar = "" if claim["bar"] is None else claim["bar"]
-        lines.append(f"{claim['name']:34}{claim['ratio']:>9}{bar:>7}  {verdict}, against {claim['against']}")
+    lines = command.claim_lines(found["claims"])
     lines += ["", f"{'fuzzer':34}{'calls per CPU second':>24}"]
     lines += [f"{name:34}{row['calls_per_cpu_second']:>24,}" for name, row in found["rows"].items()]
     lines += ["", *(f"{name}: {json.dumps(found[name])}" for name in ("two_workers", "growth", "step"))]
     if found["not_measured"]:
         lines.append(f"Not there, so not measured: {', '.join(found['not_measured'])}.")
-    others = found["machine"]["neighbours_cores"]
-    if others > QUIET:
-        lines.append(f"Others used {others} cores meanwhile: measure again on an idle machine.")
-    return "\n".join(lines)
-
-
-def _say(what: str) -> None:
-    print(f"measuring {what}", file=sys.stderr, flush=True)
+    return "\n".join([*lines, *command.busy_lines(found["machine"])])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument(
-        "--quick", action="store_true", help="less of everything and no rivals: shows that it works"
-    )
-    options = parser.parse_args(argv)
+    quick = "less of everything and no rivals: shows that it works"
+    options = command.parser("fuzz", __doc__, quick=quick).parse_args(argv)
     if not supported():
         print("Memory of a process cannot be read here: this needs Linux", file=sys.stderr)
         return 0
     if not native.is_there():
         print(native.REMEDY, file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            found = measure(Path(folder), QUICK if options.quick else Plan())
-        except Misbehaved as fault:
-            print(fault, file=sys.stderr)
-            return 1
-    print(json.dumps(found, indent=2) if options.json else as_text(found))
-    return 0
+    return command.run(
+        lambda folder: measure(folder, QUICK if options.quick else Plan()), as_text, as_json=options.json
+    )
 
 
 if __name__ == "__main__":

@@ -7,11 +7,8 @@ counts; it judges nothing by its exit code.
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +19,7 @@ from typing import Any, Final
 if not __package__:  # run as a file: its own folder is on the path then, and not the one above
     sys.path[0] = str(Path(__file__).parents[1])
 
-from benchmarks import fuzz_forge, fuzz_mazes, fuzz_ours
+from benchmarks import command, fuzz_forge, fuzz_mazes, fuzz_ours
 from benchmarks.measure import Neighbours, machine
 from tests.fuzz.cases.compiled import compile_source, project_of
 from tracedesk.fuzz.project import Project
@@ -122,7 +119,7 @@ def measure(
     neighbours = Neighbours()
     found: dict[str, dict[str, list[Find]]] = {}
     for name, source in mazes.items():
-        _say(name)
+        command.say(name)
         text = source.encode()
         project = project_of(f"{name}.sol", text, compile_source(f"{name}.sol", text))
         found.setdefault(OURS, {})[name] = [ours(project, calls, seed) for seed in seeds]
@@ -181,38 +178,27 @@ def _claim(name: str, bar: float, ratio: float, against: str) -> dict[str, Any]:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    lines = [f"{'claim':28}{'ratio':>8}{'bar':>6}"]
-    for claim in found["claims"]:
-        verdict = "met" if claim["met"] else "MISSED"
-        lines.append(
-            f"{claim['name']:28}{claim['ratio']:>8}{claim['bar']:>6}  {verdict}, against {claim['against']}"
-        )
+    lines = command.claim_lines(found["claims"])
     lines.append("")
     for who, row in found["found"].items():
         lines.append(
             f"{who:14} labels {row['total']} of {sum(found['labels'].values())}, {row['cpu_s']} CPU s"
         )
         lines += [f"  {name:12} {counts}" for name, counts in row["mazes"].items()]
-    return "\n".join(lines)
-
-
-def _say(what: str) -> None:
-    print(f"measuring {what}", file=sys.stderr, flush=True)
+    return "\n".join([*lines, *command.busy_lines(found["machine"])])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz_maze", description=__doc__)
+    parser = command.parser("fuzz_maze", __doc__)
     parser.add_argument("checkout", nargs="?", type=Path, help="folder of Consensys/daedaluzz")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--calls", type=int, default=30_000, help="for each maze and seed")
     parser.add_argument("--seeds", type=int, default=5, help="how many")
     options = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory() as folder:
-        seeds = range(1, options.seeds + 1)
-        target = None if options.checkout is None else TARGET
-        found = measure(sources(options.checkout), options.calls, seeds, Path(folder), target)
-    print(json.dumps(found, indent=2) if options.json else as_text(found))
-    return 0
+    mazes, seeds = sources(options.checkout), range(1, options.seeds + 1)
+    target = None if options.checkout is None else TARGET
+    return command.run(
+        lambda folder: measure(mazes, options.calls, seeds, folder, target), as_text, as_json=options.json
+    )
 
 
 if __name__ == "__main__":

@@ -5,13 +5,11 @@ Prints ratios; it judges nothing by its exit code.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import multiprocessing
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ import apsw
 if not __package__:  # run as a file: its own folder is on the path then, and not the one above
     sys.path[0] = str(Path(__file__).parents[1])
 
-from benchmarks import recording
+from benchmarks import command, recording
 from benchmarks.journal_rivals import (
     BATCH,
     STREAM,
@@ -37,7 +35,7 @@ from benchmarks.journal_rivals import (
     entries,
     samples,
 )
-from benchmarks.measure import Neighbours, machine, memory
+from benchmarks.measure import Neighbours, machine, memory, sync_seconds
 from tracedesk.journal import Journal, Reader, verify
 
 BARS: Final = {"append": 2.0, "append with encoding": 2.0, "commit per event": 100.0, "memory": 1.05}
@@ -131,25 +129,13 @@ def append(folder: Path, plan: Plan, syncs: list[float]) -> dict[str, Run]:
     gc.freeze()  # the ready-made values are the benchmark's: no store should pay for sweeping them
     names = list(runs)
     for number in range(plan.rounds):
-        syncs.append(_sync_seconds(folder / "sync"))
+        syncs.append(sync_seconds(folder / "sync"))
         for name in names[number % len(names) :] + names[: number % len(names)]:
             runs[name].round(number)
     gc.unfreeze()
     for run in runs.values():
         run.contestant.close()
     return runs
-
-
-def _sync_seconds(path: Path, count: int = 20) -> float:
-    """The median time to append a page to a file and sync it: the floor under any commit."""
-    waits: list[float] = []
-    with path.open("ab", buffering=0) as file:
-        for _ in range(count):
-            began = time.perf_counter()
-            file.write(bytes(4096))
-            os.fdatasync(file.fileno())
-            waits.append(time.perf_counter() - began)
-    return median(waits)
 
 
 def _lineup(given: Sequence[Sample], plan: Plan) -> list[tuple[str, int, Callable[[Path], Contestant]]]:
@@ -367,15 +353,15 @@ def _faster(name: str, ours: Run, theirs: Run) -> dict[str, Any]:
 def measure(folder: Path, plan: Plan) -> dict[str, Any]:
     """Everything, in the order of the report."""
     neighbours = Neighbours()
-    _say("append")
+    command.say("append")
     syncs: list[float] = []
     runs = append(folder, plan, syncs)
-    _say("readers and writers")
+    command.say("readers and writers")
     beside = {"readers": readers(folder, plan), "writers": writers(folder, plan)}
-    _say(f"memory over {plan.memory_events:,} events")
+    command.say(f"memory over {plan.memory_events:,} events")
     grown = growth(folder, plan.memory_events)
     bodies = [len(entry.body) for entry in entries(samples(BATCH))]
-    _say("recording")
+    command.say("recording")
     return {
         "claims": [*claims(runs, grown), *recording.measure(plan.recording_rounds)],
         "rows": {name: run.figures() for name, run in runs.items()},
@@ -393,36 +379,23 @@ def measure(folder: Path, plan: Plan) -> dict[str, Any]:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    lines = [f"{'claim':34}{'ratio':>9}{'bar':>8}"]
-    for claim in found["claims"]:
-        verdict = "met" if claim["met"] else "MISSED"
-        lines.append(
-            f"{claim['name']:34}{claim['ratio']:>9}{claim['bar']:>8}  {verdict}, against {claim['against']}"
-        )
+    lines = command.claim_lines(found["claims"])
     lines += ["", f"{'writer':34}{'events/s':>12}{'CPU µs':>9}{'bytes':>8}"]
     for name, row in found["rows"].items():
         cells = (row["events_per_second"], row["cpu_us_per_event"], row["bytes_per_event"])
         lines.append(f"{name:34}{cells[0]:>12,}{cells[1]:>9}{cells[2]:>8}")
     others = ("readers", "writers", "growth")
     lines.append(f"one sync of this disk: {found['sync_ms']} ms")
-    return "\n".join([*lines, "", *(f"{name}: {json.dumps(found[name])}" for name in others)])
-
-
-def _say(what: str) -> None:
-    print(f"measuring {what}", file=sys.stderr, flush=True)
+    lines += ["", *(f"{name}: {json.dumps(found[name])}" for name in others)]
+    return "\n".join([*lines, *command.busy_lines(found["machine"])])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.journal", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument(
-        "--quick", action="store_true", help="less of everything, and 200,000 events instead of 10M"
+    quick = "less of everything, and 200,000 events instead of 10M"
+    options = command.parser("journal", __doc__, quick=quick).parse_args(argv)
+    return command.run(
+        lambda folder: measure(folder, QUICK if options.quick else Plan()), as_text, as_json=options.json
     )
-    options = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory() as folder:
-        found = measure(Path(folder), QUICK if options.quick else Plan())
-    print(json.dumps(found, indent=2) if options.json else as_text(found))
-    return 0
 
 
 if __name__ == "__main__":

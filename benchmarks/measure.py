@@ -138,6 +138,19 @@ def _own_seconds() -> float:
     return used.user + used.system + used.children_user + used.children_system
 
 
+def sync_seconds(path: Path, count: int = 20) -> float:
+    """The median time to append a page to a file and sync it: the floor under any commit."""
+    waits: list[float] = []
+    with path.open("ab", buffering=0) as file:
+        for _ in range(count):
+            began = time.perf_counter()
+            file.write(bytes(4096))
+            os.fdatasync(file.fileno())
+            waits.append(time.perf_counter() - began)
+    path.unlink()
+    return median(waits)
+
+
 def summary(values: Sequence[float]) -> dict[str, Any]:
     """Best and median, and every round behind them."""
     return {

@@ -5,10 +5,8 @@ Prints ratios; it judges nothing by its exit code, which is 0 unless a server an
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +16,13 @@ from typing import Any, Final
 if not __package__:  # run as a file: its own folder is on the path then, and not the one above
     sys.path[0] = str(Path(__file__).parents[1])
 
-from benchmarks import trading_desk, trading_risk, trading_rival
+from benchmarks import command, trading_desk, trading_risk, trading_rival
+from benchmarks.command import Claim
 from benchmarks.measure import Neighbours, best_ratio, machine, paired_ratio, summary, supported
-from benchmarks.messages import Misbehaved
 from benchmarks.process import client_placed
 from benchmarks.trading_desk import ALPACA, Simulations, Start
 
 BARS: Final = {"risk": 1.5, "simulate": 10.0, "start": 0.7, "bytes": 0.3}
-QUIET: Final = 0.1
 METHOD: Final = {
     "ratio": "of times, our best round / their best round; contestants take turns and each round begins with "
     "another",
@@ -47,8 +44,7 @@ METHOD: Final = {
     "bytes": "the whole line that answers tools/list",
     "rival": f"alpaca-mcp-server {trading_rival.VERSION} as pip installs it; its credentials open nothing",
     "placement": "the client on one CPU, every server on another",
-    "neighbours_cores": "CPU that other processes or the host took during the run, in cores; above "
-    f"{QUIET} the figures are unfit for claims",
+    "neighbours_cores": command.NEIGHBOURS,
 }
 
 
@@ -62,8 +58,6 @@ class Plan:
 
 
 QUICK: Final = Plan(3, 5, 1)
-
-Claim = dict[str, Any]
 
 
 # --- claims
@@ -126,11 +120,11 @@ def measure(folder: Path, plan: Plan) -> dict[str, Any]:
     """Everything, in the order of the report."""
     neighbours = Neighbours()
     with client_placed():
-        _say("risk")
+        command.say("risk")
         rounds = trading_risk.measure(plan.risk_rounds)
-        _say("cold start")
+        command.say("cold start")
         starts = trading_desk.starts(folder / "start", plan.starts)
-        _say("simulations")
+        command.say("simulations")
         simulated = trading_desk.simulations(folder / "simulate", plan.calls)
     return {
         "claims": [*risk_claims(rounds), simulate_claim(simulated), *start_claims(starts)],
@@ -174,11 +168,7 @@ def _started(starts: Sequence[Start]) -> dict[str, Any]:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    lines = [f"{'claim':34}{'ratio':>9}{'bar':>7}"]
-    for claim in found["claims"]:
-        verdict = {None: "no bar", True: "met", False: "MISSED"}[claim["met"]]
-        bar = "" if claim["bar"] is None else claim["bar"]
-        lines.append(f"{claim['name']:34}{claim['ratio']:>9}{bar:>7}  {verdict}, against {claim['against']}")
+    lines = command.claim_lines(found["claims"])
     lines.append("")
     lines += [f"{name:34}{spent['best'] / 1000:>9.2f} ms" for name, spent in found["risk_us"].items()]
     lines += ["", f"simulate: {json.dumps(found['simulate'])}"]
@@ -195,32 +185,18 @@ def _notes(found: dict[str, Any]) -> list[str]:
         notes.append(
             f"Not installed, so not measured: {missing}. `python -m benchmarks.trading_rival` installs."
         )
-    others = found["machine"]["neighbours_cores"]
-    if others > QUIET:
-        notes.append(f"Others used {others} cores meanwhile: measure again on an idle machine.")
-    return notes
-
-
-def _say(what: str) -> None:
-    print(f"measuring {what}", file=sys.stderr, flush=True)
+    return [*notes, *command.busy_lines(found["machine"])]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.trading", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument("--quick", action="store_true", help="less of everything: shows that it works")
+    parser = command.parser("trading", __doc__, quick="less of everything: shows that it works")
     options = parser.parse_args(argv)
     if not supported():
         print("CPU per thread cannot be read here: this needs Linux with schedstat", file=sys.stderr)
         return 0
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            found = measure(Path(folder), QUICK if options.quick else Plan())
-        except Misbehaved as fault:
-            print(fault, file=sys.stderr)
-            return 1
-    print(json.dumps(found, indent=2) if options.json else as_text(found))
-    return 0
+    return command.run(
+        lambda folder: measure(folder, QUICK if options.quick else Plan()), as_text, as_json=options.json
+    )
 
 
 if __name__ == "__main__":

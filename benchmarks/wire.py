@@ -5,36 +5,34 @@ Prints ratios; it judges nothing by its exit code, which is 0 unless a server an
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 if not __package__:  # run as a file: its own folder is on the path then, and not the one above
     sys.path[0] = str(Path(__file__).parents[1])
 
-from benchmarks import report, runs
+from benchmarks import command, report, runs
 from benchmarks.lineup import Contestant, absent, lineup
 from benchmarks.measure import Neighbours, machine, supported
 from benchmarks.messages import ERAS, Misbehaved
 from benchmarks.process import client_placed
-
-QUIET: Final = 0.1
 
 
 def measure(contestants: Sequence[Contestant], plan: runs.Plan) -> report.Results:
     """Every measurement, in the order of the report."""
     results = report.Results()
     for era in ERAS:
-        _say(f"stdio {era}")
+        command.say(f"stdio {era}")
         results.rows[f"stdio {era}"], holdings = runs.stdio(contestants, plan, era)
         results.memory.setdefault("stdio", holdings)
-    _say("cold start")
+    command.say("cold start")
     results.rows["cold start"] = runs.cold(contestants, plan)
-    rows, results.memory["http"] = runs.http(contestants, plan, _say)
+    rows, results.memory["http"] = runs.http(contestants, plan, command.say)
     results.rows |= rows
     return results
 
@@ -60,31 +58,22 @@ def notes(known: dict[str, Any]) -> list[str]:
         f"at the start, Python {at['python']}, mcp {at['packages']['mcp']}.",
         f"Cold start of ours: {known['cold_command']}.",
     ]
-    if at["neighbours_cores"] > QUIET:
-        lines.append(
-            f"Others used {at['neighbours_cores']} cores meanwhile: measure again on an idle machine."
-        )
+    lines += command.busy_lines(at)
     if known["not_installed"]:
         missing = ", ".join(known["not_installed"])
         lines.append(f"Not installed, so not measured: {missing}. `python -m benchmarks.rivals` installs.")
     return lines
 
 
-def _say(what: str) -> None:
-    print(f"measuring {what}", file=sys.stderr, flush=True)
-
-
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.wire", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument("--quick", action="store_true", help="few calls: shows that it works, not how fast")
+def _options(argv: Sequence[str] | None) -> Namespace:
+    parser = command.parser("wire", __doc__, quick="few calls: shows that it works, not how fast")
     parser.add_argument("--rounds", type=int, help="rounds per row (default 9, or 1 with --quick)")
     parser.add_argument("--no-rivals", action="store_true", help="measure ours and stock mcp only")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _arguments(argv)
+    options = _options(argv)
     if not supported():
         print("CPU per thread cannot be read here: this needs Linux with schedstat", file=sys.stderr)
         return 0

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import numpy
 import pytest
 
 from tracedesk.backtest.adapters import values
+from tracedesk.backtest.adapters.values import exact, figure
+from tracedesk.backtest.adapters.vectorbt import Column
 
 
 @pytest.mark.parametrize(
@@ -49,3 +52,32 @@ def test_an_instant_is_exact_to_the_microsecond_and_naive_times_are_utc() -> Non
 def test_parameters_are_single_finite_values() -> None:
     given = {"n": numpy.int64(3), "k": 2.0, "of": numpy.zeros(3), "by": len, "name": "x", "nan": math.nan}
     assert values.scalars(given) == {"n": 3, "k": 2.0, "name": "x"}
+
+
+def test_the_engines_floats_are_taken_by_their_shortest_digits_and_ours_are_exact() -> None:
+    units, price = exact(0.1), exact(3.0)
+    assert units * 3 == Decimal("0.3")
+    assert figure(units * 3 * price) == Decimal("0.9")
+    assert figure(exact(1) / exact(3)) == Decimal("0.333333333333")
+
+
+def test_a_figure_made_from_a_missing_number_is_none() -> None:
+    assert figure(exact(2.5) * exact(math.nan)) is None
+
+
+def test_a_position_of_tenths_is_averaged_and_realised_without_a_trace_of_binary() -> None:
+    column = Column("X", [0.7])
+    assert column.took(exact(0.1), exact(0.3), exact(0.01)) is None
+    assert column.took(exact(0.2), exact(0.6), exact(0.0)) is None
+    assert column.holding(0).average == Decimal("0.5")
+    assert column.took(exact(-0.3), exact(0.7), exact(0.0)) == Decimal("0.06")
+    assert column.holding(0).realized == Decimal("0.05")
+    assert (column.units, column.cost) == (0, 0)
+
+
+def test_a_position_that_turns_starts_anew_at_the_price_of_the_turn() -> None:
+    column = Column("X", [9.0])
+    column.took(exact(2.0), exact(10.0), exact(0.0))
+    assert column.took(exact(-5.0), exact(8.0), exact(0.0)) == Decimal(-4)
+    held = column.holding(0)
+    assert (held.quantity, held.average, held.unrealized) == (-3, 8, -3)

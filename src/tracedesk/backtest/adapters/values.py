@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+from tracedesk.primitives.money import quantise, trim
 from tracedesk.primitives.time import MICROSECOND
 
 Plain = int | float
 Number = Plain | Decimal
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PLACES: Final = 12
 _SCALARS: Final = (bool, int, float, str, Decimal)
 
 
@@ -25,6 +27,17 @@ def number(value: Any) -> Plain | None:
     if isinstance(plain, int):
         return int(plain)
     return plain if isinstance(plain, float) and math.isfinite(plain) else None
+
+
+def exact(value: Any) -> Decimal:
+    """The shortest decimal that is this number to the engine: 0.1 is 0.1, and what is no number is NaN."""
+    plain = number(value)
+    return Decimal("NaN") if plain is None else Decimal(repr(plain))
+
+
+def figure(value: Decimal) -> Decimal | None:
+    """What we worked out ourselves, as it is recorded: at most 12 places; None for NaN."""
+    return trim(quantise(value, _PLACES)) if value.is_finite() else None
 
 
 def quantity(value: Any) -> Plain | None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
 
 from tracedesk.backtest.adapters.tape import Account, Fill, Holding, Sink, Tape, Ticket
-from tracedesk.backtest.adapters.values import Number, Plain, number, quantity, scalars, size
+from tracedesk.backtest.adapters.values import Number, Plain, exact, figure, number, scalars, size
 
+_ZERO: Final = Decimal(0)
 _FILLED: Final = 0
 _IGNORED: Final = 1
 _SHORT_ONLY: Final = 1
@@ -46,33 +48,44 @@ class _Line:
 
 
 @dataclass(slots=True)
-class _Column:
+class Column:
     """One column: its symbol, its closes, and the position in it."""
 
     symbol: str
     closes: Any
-    units: float = 0.0
-    average: float = 0.0
-    realized: float = 0.0
+    units: Decimal = _ZERO
+    cost: Decimal = _ZERO
+    """What the open units were taken for, all together: exact, where an average would have to be rounded."""
+    realized: Decimal = _ZERO
 
-    def took(self, signed: float, price: float, fees: float) -> float | None:
+    @property
+    def average(self) -> Decimal:
+        return self.cost / abs(self.units) if self.units else _ZERO
+
+    def took(self, signed: Decimal, price: Decimal, fees: Decimal) -> Decimal | None:
         """Move the position by an execution; returns what it realised before fees, if it closed anything."""
-        before, self.units = self.units, self.units + signed
+        before, average = self.units, self.average
+        self.units = before + signed
         self.realized -= fees
         if before * signed >= 0:
-            self.average = (abs(before) * self.average + abs(signed) * price) / abs(self.units)
+            self.cost += abs(signed) * price
             return None
         closed = min(abs(before), abs(signed)) * (1 if before > 0 else -1)
-        profit = closed * (price - self.average)
+        profit = closed * (price - average)
         self.realized += profit
-        if before * self.units <= 0:
-            self.average = price if self.units else 0.0
-        return profit
+        turned = before * self.units <= 0
+        self.cost = abs(self.units) * (price if turned else average)
+        return figure(profit)
+
+    def settle(self, units: Decimal) -> None:
+        """Take the engine's own position, at our average, so that no rounding of its sums adds up here."""
+        self.cost = abs(units) * self.average
+        self.units = units
 
     def holding(self, row: int) -> Holding:
-        unrealized = self.units * (float(self.closes[row]) - self.average) if self.units else 0.0
-        average = number(self.average)
-        return Holding(self.symbol, quantity(self.units), average, number(unrealized), number(self.realized))
+        unrealized = self.units * (exact(self.closes[row]) - self.average)
+        average, realized = figure(self.average), figure(self.realized)
+        return Holding(self.symbol, figure(self.units), average, figure(unrealized), realized)
 
 
 class _Teller:
@@ -85,10 +98,10 @@ class _Teller:
         )
         self._tape, self._lines = tape, lines
         self._times: list[int] = portfolio.wrapper.index.as_unit("ns").asi8.tolist()
-        self._columns = [_Column(_symbol(name, at), closes[:, at]) for at, name in enumerate(names)]
+        self._columns = [Column(_symbol(name, at), closes[:, at]) for at, name in enumerate(names)]
         self._values = portfolio.value().to_numpy().reshape(len(self._times), -1).sum(axis=1)
         self._cash = portfolio.cash().to_numpy().reshape(len(self._times), -1).sum(axis=1)
-        self._start = float(_total(portfolio.init_cash))
+        self._start = exact(_total(portfolio.init_cash))
         self._requests = _by_row(portfolio.logs.records.to_dict("records"))
         enums: Any = importlib.import_module("vectorbt.portfolio.enums")
         self._reasons = list(enums.OrderStatusInfo._fields)
@@ -119,7 +132,7 @@ class _Teller:
             figures = {"Cash": number(request["free_cash"]), "Value": number(request["value"])}
             self._tape.rejected(time, order, self._reasons[info], self._texts[info], figures)
 
-    def _place(self, time: int, column: _Column, request: Mapping[str, Any]) -> str:
+    def _place(self, time: int, column: Column, request: Mapping[str, Any]) -> str:
         order, filled = f"log-{request['id']}", request["res_status"] == _FILLED
         side = int(request["res_side"]) if filled else int(not _is_purchase(request))
         units = _asked(request)
@@ -131,33 +144,32 @@ class _Teller:
         self._tape.placed(time, ticket)
         return order
 
-    def _fill(self, time: int, row: int, column: _Column, order: str, request: Mapping[str, Any]) -> None:
-        units, price, fees = (float(request[name]) for name in ("res_size", "res_price", "res_fees"))
+    def _fill(self, time: int, row: int, column: Column, order: str, request: Mapping[str, Any]) -> None:
+        units, price, fees = (exact(request[name]) for name in ("res_size", "res_price", "res_fees"))
         side = int(request["res_side"])
         profit = column.took(-units if side else units, price, fees)
         more: dict[str, Any] = {"EngineOrderId": int(request["order_id"])}
-        fill = Fill(quantity(units), ("Buy", "Sell")[side], number(price), number(fees), profit, more)
+        fill = Fill(figure(units), ("Buy", "Sell")[side], price, fees, profit, more)
         seq = self._tape.executed(time, order, fill)
-        # The engine's own position, so that no rounding of ours adds up.
-        column.units = float(request["new_position"])
+        column.settle(exact(request["new_position"]))
         self._tape.position(time, column.holding(row), seq)
         asked = _asked(request)
         if asked is not None and request["res_status_info"] >= 0:
             info = int(request["res_status_info"])
-            self._tape.cancelled(
-                time, order, self._reasons[info], {"RemainingQuantity": asked - (size(units) or 0)}
-            )
+            remaining = {"RemainingQuantity": figure(exact(asked) - units)}
+            self._tape.cancelled(time, order, self._reasons[info], remaining)
 
     def _close(self, time: int, row: int) -> None:
         holdings = [column.holding(row) for column in self._columns]
         for holding in holdings:
             if holding.quantity:
                 self._tape.marked(time, holding)
-        unrealized = sum(float(holding.unrealized or 0) for holding in holdings)
-        total = float(self._values[row]) - self._start
-        figures = (self._values[row], self._cash[row], total, total - unrealized, unrealized)
+        unrealized = sum((Decimal(holding.unrealized or 0) for holding in holdings), _ZERO)
+        value, cash = exact(self._values[row]), exact(self._cash[row])
+        total = value - self._start
+        figures = map(figure, (value, cash, total, total - unrealized, unrealized))
         cause = self._tape.bar_of(self._columns[-1].symbol)
-        self._tape.account(time, Account(*map(number, figures)), "Bar", cause)
+        self._tape.account(time, Account(*figures), "Bar", cause)
 
 
 def _asked(request: Mapping[str, Any]) -> Plain | None:
