@@ -79,7 +79,7 @@ def chains_later(journal: Journal, entries: list[Entry], first: int, acknowledge
         rows = [(key(stream.id, e.seq), e.time_ns, e.parent, e.kind, e.body) for e in events]
         connection.executemany("INSERT INTO event VALUES(?,?,?,?,?)", rows)
         _mirror(len(entries))(connection, first)
-    digest = chain.link(head.hash, range(first, first + len(events)), columns(events))
+    digest = chain.link(stream, head.hash, range(first, first + len(events)), columns(events))
     with connection:
         connection.execute("INSERT INTO batch VALUES(?,?,?)", (key(stream.id, first), events[-1].seq, digest))
     acknowledge()

@@ -162,7 +162,7 @@ def _columns(entries: Sequence[Entry], seqs: range) -> Columns:
 
 def _insert(connection: Connection, stream: Stream, head: Head, seqs: range, batch: Columns) -> None:
     ids = range(key(stream.id, seqs[0]), key(stream.id, seqs[-1]) + 1)
-    link = (ids[0], seqs[-1], chain.link(head.hash, seqs, batch))
+    link = (ids[0], seqs[-1], chain.link(stream, head.hash, seqs, batch))
     connection.execute("INSERT INTO batch VALUES(?,?,?)", link)
     columns = (ids, batch.times, batch.parents, batch.kinds, batch.bodies)
     insert(connection, "INSERT INTO event", columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from struct import Struct
+from struct import Struct, pack
 from typing import Final
 
 from tracedesk.journal.model import Columns, Stream
@@ -14,20 +14,38 @@ _SPAN: Final = Struct(">qq")
 
 
 def genesis(stream: Stream) -> bytes:
-    """The hash before the first batch: it binds the stream's own row."""
+    """The hash before the first batch: it binds the stream's own row and how its batches are framed."""
     row = json.dumps([stream.id, stream.name, stream.kind, stream.created_ns])
-    return hashlib.sha256(b"\n".join((b"tracedesk journal 1", row, stream.raw_meta))).digest()
+    head = b"tracedesk journal %d" % stream.framing
+    return hashlib.sha256(b"\n".join((head, row, stream.raw_meta))).digest()
 
 
-def link(previous: bytes, seqs: range, batch: Columns) -> bytes:
-    """The hash after a batch of events with these seqs."""
-    parts = [previous, _SPAN.pack(seqs[0], seqs[-1])]
-    frame = _FRAME.pack
+def link(stream: Stream, previous: bytes, seqs: range, batch: Columns) -> bytes:
+    """The hash after a batch of the stream's events with these seqs."""
+    framed = _by_columns if stream.framing > 1 else _by_events
+    return hashlib.sha256(b"".join((previous, _SPAN.pack(seqs[0], seqs[-1]), *framed(seqs, batch)))).digest()
+
+
+def _by_columns(seqs: range, batch: Columns) -> list[bytes]:
+    """Framing 2: times, parents, lengths of kinds and of bodies; then all kinds, then all bodies.
+
+    The batch's seqs say how many of each there are, so no two batches read alike.
+    """
     names = {kind: kind.encode() for kind in set(batch.kinds)}
+    kinds = [names[kind] for kind in batch.kinds]
+    parents = [parent or 0 for parent in batch.parents]
+    count = len(seqs)
+    figures = (*batch.times, *parents, *map(len, kinds), *map(len, batch.bodies))
+    return [pack(f">{2 * count}q{2 * count}I", *figures), *kinds, *batch.bodies]
+
+
+def _by_events(seqs: range, batch: Columns) -> list[bytes]:
+    """Framing 1, of streams that were begun before there was another: event after event."""
+    parts: list[bytes] = []
     for seq, kind, time_ns, body, parent in zip(seqs, *batch, strict=True):
-        name = names[kind]
-        parts += (frame(seq, time_ns, parent or 0, len(name), len(body)), name, body)
-    return hashlib.sha256(b"".join(parts)).digest()
+        name = kind.encode()
+        parts += (_FRAME.pack(seq, time_ns, parent or 0, len(name), len(body)), name, body)
+    return parts
 
 
 def seal(head: bytes, status: str, ended_ns: int, manifest: bytes) -> bytes:

@@ -71,6 +71,8 @@ class Stream:
     kind: str
     created_ns: int
     raw_meta: bytes = b"{}"
+    framing: int = 2
+    """How the chain reads a batch; 1 in streams that were begun by the first journals."""
 
     @property
     def meta(self) -> Mapping[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tracedesk.journal import chain
 from tracedesk.journal.file import MAX_SEQ, key
 from tracedesk.journal.model import Head, Stream
 from tracedesk.journal.sqlite import Connection
 
-_COLUMNS = "id, name, kind, created_ns, meta"
+_COLUMNS = "id, name, kind, created_ns, meta, hash"
 
 
 def every(connection: Connection) -> list[Stream]:
@@ -40,5 +42,6 @@ def span(stream: Stream) -> tuple[int, int]:
     return key(stream.id, 0), key(stream.id, MAX_SEQ)
 
 
-def _stream(row: tuple[int, str, str, int, bytes]) -> Stream:
-    return Stream(*row)
+def _stream(row: tuple[int, str, str, int, bytes, bytes]) -> Stream:
+    stream = Stream(*row[:5])
+    return stream if chain.genesis(stream) == row[5] else replace(stream, framing=1)

@@ -130,7 +130,7 @@ def _chain_fault(
             return Fault(stream.name, first, "an event is missing, or one is too many")
         if any(e.parent is not None and not 0 < e.parent < e.seq for e in batch):
             return Fault(stream.name, first, "an event's parent is not an earlier event")
-        head = chain.link(head, range(first, end + 1), columns(batch))
+        head = chain.link(stream, head, range(first, end + 1), columns(batch))
         if head != stored:
             return Fault(stream.name, first, "the batch that begins here is not what was written")
         last = end
