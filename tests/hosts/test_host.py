@@ -268,6 +268,28 @@ def test_a_host_cancelled_from_outside_still_unregisters(tmp_path: Path) -> None
     run(main())
 
 
+def test_after_a_host_has_ended_a_forked_child_keeps_every_descriptor(tmp_path: Path) -> None:
+    async def main() -> None:
+        host = Host(tmp_path, "tick", "a", {})
+        ready = asyncio.Event()
+        serving = asyncio.ensure_future(host.serve(lambda _: ready.set()))
+        await asyncio.wait_for(ready.wait(), BOUND)
+        await cancelled(serving)
+        await settle()
+
+    run(main())
+    # What is opened now takes the numbers that the host had.
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(64)]
+    child = os.fork()
+    if child == 0:
+        lost = any(not Path(f"/dev/fd/{number}").exists() for number in taken)
+        os._exit(1 if lost else 0)
+    _, status = os.waitpid(child, 0)
+    for number in taken:
+        os.close(number)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
 def test_a_second_host_in_the_same_process_is_refused_too(tmp_path: Path) -> None:
     async def main() -> None:
         async with hosting(tmp_path) as host:

@@ -136,7 +136,8 @@ class Claim:
         self.listener = listener
         self._path = path
         self._lock: int | None = forks.keep(lock)
-        forks.keep(listener.fileno())
+        # Kept by number: a server that has closed the listener leaves none to ask for.
+        self._listening = forks.keep(listener.fileno())
 
     def release(self) -> None:
         """Take the registration and the socket away; nobody can find this host any more."""
@@ -149,7 +150,7 @@ class Claim:
                 # The socket first: once the registration is gone, its name is the next host's.
                 _remove_socket(self.info.socket)
                 self._path.unlink()
-        forks.let_go(self.listener.fileno())
+        forks.let_go(self._listening)
         self.listener.close()
         forks.let_go(lock)
         os.close(lock)
