@@ -376,6 +376,40 @@ def as_tool(declared: Resource | Prompt) -> Tool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A JSON document that was posted to an intake, as its bytes, and by whose token."""
+
+    body: bytes
+    principal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What an intake answers."""
+
+    body: Json
+    status: int = 200
+
+
+Take = Callable[[Posted, Any], Awaitable[Receipt]]
+"""`(the document, the toolset's state) -> the answer`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """An address on the HTTP app where programs that speak no MCP post documents of their own protocol."""
+
+    path: str
+    toolset: str
+    scope: Scope
+    largest: int
+    """Bytes of a document, also after it was unpacked."""
+    remedy: str
+    """What to set on a sender that sends something else than JSON."""
+    take: Take
+
+
 Opener = Callable[[Any], AbstractAsyncContextManager[Any]]
 Resolver = Callable[[str, Any, str], Awaitable[Source | None]]
 """`(reference, the toolset's state, the caller's scope) -> what it points at`."""
@@ -408,6 +442,7 @@ class Toolset(Generic[S]):
         self.tools: dict[str, Tool] = {}
         self.resources: dict[str, Resource] = {}
         self.prompts: dict[str, Prompt] = {}
+        self.intakes: dict[str, Intake] = {}
         self.resolver: Resolver | None = None
 
     def tool(
@@ -499,6 +534,19 @@ class Toolset(Generic[S]):
             )
             _add(self.prompts, "prompt", name, declared)
             return getter
+
+        return register
+
+    def intake(self, path: str, *, scope: Scope, largest: int, remedy: str) -> Callable[[Take], Take]:
+        """Declare a function as what takes documents posted to `path`."""
+
+        def register(take: Take) -> Take:
+            _check_text(f"intake {path}", path=path, remedy=remedy)
+            declared = Intake(
+                path=path, toolset=self.name, scope=scope, largest=largest, remedy=remedy, take=take
+            )
+            _add(self.intakes, "intake", path, declared)
+            return take
 
         return register
 

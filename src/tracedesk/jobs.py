@@ -12,7 +12,7 @@ import contextvars
 import logging
 import threading
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
@@ -398,3 +398,14 @@ async def in_thread(work: Callable[[], T]) -> T:
 
     threading.Thread(target=run, daemon=True).start()
     return await future
+
+
+async def whatever_happens(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for the end of something that must not be cut off, even when the one who waits is cancelled."""
+    task = asyncio.ensure_future(work)
+    while True:
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.done():
+                return task.result()

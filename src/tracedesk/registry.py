@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 from urllib.parse import unquote
 
-from tracedesk.contract import DeclarationError, Prompt, Resource, Tool, Toolset
+from tracedesk.contract import DeclarationError, Intake, Prompt, Resource, Tool, Toolset
 from tracedesk.errors import UnknownTool
 
 _PART: Final = re.compile(r"\{([a-z][a-z0-9_]*)\}")
@@ -34,13 +34,16 @@ class Registry:
         self.tools: dict[str, Tool] = {}
         self.resources: dict[str, Resource] = {}
         self.prompts: dict[str, Prompt] = {}
+        self.intakes: dict[str, Intake] = {}
         for toolset in self.toolsets:
             tools = {name: tool for name, tool in toolset.tools.items() if name not in withheld}
             _merge(self.tools, toolset.name, _visible(tools, read_only))
             _merge(self.resources, toolset.name, toolset.resources)
             _merge(self.prompts, toolset.name, toolset.prompts)
-        fixed_first = sorted(self.resources.values(), key=lambda declared: declared.is_template)
-        self._patterns = [(declared, _pattern(declared.uri)) for declared in fixed_first]
+            open_to = {path: i for path, i in toolset.intakes.items() if i.scope == "read" or not read_only}
+            _merge(self.intakes, toolset.name, open_to)
+        narrow_first = sorted(self.resources.values(), key=lambda declared: declared.uri.count("{"))
+        self._patterns = [(declared, _pattern(declared.uri)) for declared in narrow_first]
 
     def tool(self, name: str) -> Tool:
         try:

@@ -123,12 +123,25 @@ def test_a_change_whose_record_cannot_be_written_is_not_answered_as_done(tmp_pat
 
     async def main() -> None:
         async with desk_client(tmp_path) as client:
-            reply = await client.authorised().call("touch")
-            assert reply.json["error"]["code"] == -32603
+            error = (await client.authorised().call("touch")).envelope["error"]
+            assert error["code"] == "DATABASE_ERROR"
+            assert "its record could not be written" in error["message"]
             assert (await client.call("say")).status == 200
             await until(lambda: client.desk.calls.unwritten >= 2)
             status = (await client.call("desk_status")).structured
             assert status["calls"]["unwritten"] >= 2
+
+    run(main())
+
+
+def test_a_refusal_is_told_also_when_its_record_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "trace.db").mkdir()
+
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            reply = await client.authorised().call("touch", {"extra": 1})
+            assert reply.envelope["error"]["code"] == "INVALID_PARAMETER"
+            assert "tracedesk/call" not in reply.json["result"].get("_meta", {}), "no record, no reference"
 
     run(main())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from tracedesk.journal import (
     verify,
 )
 from tracedesk.journal import sqlite as journal_sqlite
-from tracedesk.journal.sqlite import Connection, ConstraintError
+from tracedesk.journal.append import Transaction
+from tracedesk.journal.sqlite import Connection, ConstraintError, SQLiteError
 
 
 def test_a_batch_gets_the_next_seqs_without_a_gap(journal: Journal) -> None:
@@ -187,3 +189,32 @@ def test_a_writer_kept_waiting_too_long_says_that_the_journal_is_busy(
             journal.append("a", entries(1))
         holder.execute("ROLLBACK")
     assert journal.append("a", entries(1)) == range(1, 2)
+
+
+def test_a_full_disk_is_told_as_what_it_is_and_leaves_nothing_behind(journal: Journal, path: Path) -> None:
+    journal.open("a", "run")
+    journal.append("a", entries(1))
+    connection = journal.connection
+    connection.pragma("max_page_count", connection.pragma("page_count"))
+    with pytest.raises(SQLiteError, match="full"), Transaction(connection):
+        journal.append("a", [Entry("k", 0, b"x" * 100_000)])
+    assert not connection.in_transaction
+    connection.pragma("max_page_count", 1_000_000)
+    assert journal.append("a", entries(1)) == range(2, 3)
+    assert verify(path).is_sound
+
+
+def test_a_commit_that_cannot_be_written_is_told_as_what_it_is(journal: Journal, path: Path) -> None:
+    journal.open("a", "run")
+    journal.append("a", entries(1))
+    largest = max(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest + 1_000, hard))
+    try:
+        with pytest.raises(SQLiteError, match="disk"):
+            journal.append("a", [Entry("k", 0, b"x" * 100_000)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not journal.connection.in_transaction
+    assert journal.append("a", entries(1)) == range(2, 3)
+    assert verify(path).is_sound

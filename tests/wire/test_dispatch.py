@@ -213,12 +213,32 @@ def test_calls_are_recorded_with_outcome_and_redacted_arguments(tmp_path: Path) 
     run(main())
 
 
-def test_the_attempt_is_taken_from_the_requests_meta(tmp_path: Path) -> None:
+_TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.mark.parametrize(
+    ("meta", "attempt"),
+    [
+        ({"tracedesk/attempt": "attempt-9"}, "attempt-9"),
+        ({"traceparent": _TRACE}, _TRACE),
+        ({"tracedesk/attempt": "x" * 200}, "x" * 200),
+        ({"tracedesk/attempt": "x" * 201}, None),
+        ({"tracedesk/attempt": "é" * 80}, None),
+        ({"tracedesk/attempt": "\x1b[31mred"}, None),
+        ({"tracedesk/attempt": "a\u202eb"}, None),
+        ({"tracedesk/attempt": " "}, None),
+        ({"tracedesk/attempt": 7}, None),
+        ({"tracedesk/attempt": "a\nb", "traceparent": _TRACE}, _TRACE),
+    ],
+)
+def test_the_attempt_is_taken_from_the_requests_meta_where_it_can_be_a_name(
+    tmp_path: Path, meta: dict[str, Any], attempt: str | None
+) -> None:
     async def main() -> None:
         async with desk_client(tmp_path) as client:
-            params = {"name": "who_am_i", "_meta": {**ENVELOPE, "tracedesk/attempt": "attempt-9"}}
+            params = {"name": "who_am_i", "_meta": {**ENVELOPE, **meta}}
             body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
             lines = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/call", "Mcp-Name": "who_am_i"}
-            assert (await client.post("/mcp", body, lines)).structured["attempt"] == "attempt-9"
+            assert (await client.post("/mcp", body, lines)).structured["attempt"] == attempt
 
     run(main())

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from time import gmtime, strftime
 from typing import Any, Final, cast
@@ -79,9 +80,23 @@ class CallLog:
         if outcome == "error":
             self.errors += 1
         record.seal(self._secrets)
+        if record.stored:
+            self._pending.pop(record.id, None)
+            return
         self._queue.append(record)
         if not self._work.is_set():
             self._start()
+
+    def store(self, journal: Journal, record: CallRecord, result: bytes) -> None:
+        """Write a call that is about to end well into its toolset's transaction, with its effect.
+
+        `record.stored` is for the caller to set, once the transaction is on the disk.
+        """
+        now = self._clock.now_ns()
+        record.outcome, record.result, record.duration_us = "ok", result, (now - record.started_ns) // 1000
+        if not is_inline(result):
+            self._payloads.put(result)
+        append(journal, month(now), [record], [record.entry(self._secrets)])
 
     async def settle(self, record: CallRecord) -> None:
         """Wait until the record is on the disk, or raise what kept it from there."""
@@ -152,8 +167,7 @@ class CallLog:
 
     def _open(self) -> Journal:
         journal = Journal(self.path, self._clock)
-        with journal.connection:
-            journal.connection.execute(_INDEX)
+        prepare(journal)
         self._seal_past_months(journal)
         return journal
 
@@ -168,19 +182,8 @@ class CallLog:
         for record in records:
             if not is_inline(record.result):
                 self._payloads.put(record.result)
-        name = month(self._clock.now_ns())
-        stream = journal.open(name, "calls")
         entries = [cast("Entry", record.sealed) for record in records]
-
-        def index(connection: Connection, first: int) -> None:
-            base = stream.id << 40
-            ids = range(base | first, (base | first) + len(records))
-            insert(connection, "INSERT OR IGNORE INTO call_index", ([_key(r.id) for r in records], ids))
-            named = [(r.attempt, id) for id, r in zip(ids, records, strict=True) if r.attempt]
-            if named:
-                insert(connection, "INSERT OR IGNORE INTO attempt_index", tuple(zip(*named, strict=True)))
-
-        journal.append(name, entries, beside=index)
+        append(journal, month(self._clock.now_ns()), records, entries)
 
     def _done(self, records: list[CallRecord], problem: Exception | None) -> None:
         for record in records:
@@ -190,6 +193,27 @@ class CallLog:
             waiter = record.committed
             if waiter is not None:
                 waiter.get_loop().call_soon_threadsafe(_resolve, waiter, problem)
+
+
+def append(journal: Journal, name: str, records: Sequence[CallRecord], entries: Sequence[Entry]) -> None:
+    """Write the entries of calls to their stream, and what finds them."""
+    stream = journal.open(name, "calls")
+
+    def index(connection: Connection, first: int) -> None:
+        base = stream.id << 40
+        ids = range(base | first, (base | first) + len(records))
+        insert(connection, "INSERT OR IGNORE INTO call_index", ([_key(r.id) for r in records], ids))
+        named = [(r.attempt, id) for id, r in zip(ids, records, strict=True) if r.attempt]
+        if named:
+            insert(connection, "INSERT OR IGNORE INTO attempt_index", tuple(zip(*named, strict=True)))
+
+    journal.append(name, entries, beside=index)
+
+
+def prepare(journal: Journal) -> None:
+    """Make the tables that find calls, where they are not there yet."""
+    with journal.connection:
+        journal.connection.execute(_INDEX)
 
 
 def month(now_ns: int) -> str:

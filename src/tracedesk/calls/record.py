@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, cast
 
+from tracedesk.calls.attempt import attempt_ref
 from tracedesk.contract import Call, Edge, Source, Tool
 from tracedesk.journal import Entry
 from tracedesk.primitives import json
@@ -48,6 +49,8 @@ class CallRecord:
     """What the answer was made from: (relation, reference), in the order they were cited."""
     problem: Exception | None = None
     """What kept it from there."""
+    stored: bool = False
+    """Whether its toolset has committed it together with its effect."""
 
     @property
     def ref(self) -> str:
@@ -143,6 +146,9 @@ def _edges(body: Mapping[str, Any]) -> tuple[Edge, ...]:
     edges += [Edge("cites", ref) for ref in _citations(result.get("text"))]
     if result and "text" not in result:
         edges.append(Edge("result", PAYLOADS + result["sha256"]))
+    attempt = body.get("attempt")
+    if attempt is not None and attempt != body.get("scope"):
+        edges.append(Edge("attempt", attempt_ref(attempt)))
     return tuple(edges)
 
 

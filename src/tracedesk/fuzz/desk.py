@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from tracedesk.contract import Source
 from tracedesk.errors import ToolError
@@ -25,12 +25,12 @@ from tracedesk.fuzz.replay import load, loadable
 from tracedesk.fuzz.settings import Fuzz
 from tracedesk.home import Home
 from tracedesk.hosts import HostClient, HostError, HostGone, HostTimeout, find, find_one
+from tracedesk.jobs import whatever_happens
 from tracedesk.journal import JournalError
 from tracedesk.journal.sqlite import SQLiteError
 from tracedesk.primitives import json
 from tracedesk.primitives.paths import Jail, PathRefused
 
-T = TypeVar("T")
 MOST_ARCHIVES: Final = 8
 LARGEST_LCOV: Final = 4 << 20
 """Bytes of LCOV that one answer carries, where the desk's own cap allows that many."""
@@ -110,7 +110,7 @@ class Campaigns:
 
     async def apply(self, tool: str, args: Mapping[str, Any], **more: Any) -> Any:
         """The same for a command: it is applied and answered, or it is not applied."""
-        return await _whatever_happens(self._apply(tool, args, more))
+        return await whatever_happens(self._apply(tool, args, more))
 
     async def _apply(self, tool: str, args: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
         folder = self.chosen(args.get("campaign_id"))
@@ -139,7 +139,7 @@ class Campaigns:
         if name is not None:
             config = (await asyncio.to_thread(folder.read_plan)).config
             writing = asyncio.to_thread(write_lcov, folder.output(config), name, whole.encode())
-            return text, await _whatever_happens(writing)
+            return text, await whatever_happens(writing)
         # The campaign's own file is the whole report, as of a few seconds ago.
         return text, None if len(text) == len(whole) else folder.lcov
 
@@ -315,14 +315,3 @@ def _of_the_family(error: ToolError) -> ToolError:
     known = ("INVALID_INPUT", "TOOL_NOT_FOUND", "EXECUTION_TIMEOUT", "INTERNAL_ERROR")
     code = codes.get(error.code, error.code if error.code in known else "INTERNAL_ERROR")
     return ToolError(code, error.message, error.details)
-
-
-async def _whatever_happens(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for the end of something that must not be cut off, even when the one who waits is cancelled."""
-    task = asyncio.ensure_future(work)
-    while True:
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.done():
-                return task.result()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from operator import ge
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final
 
 from tracedesk.journal import chain, seal
@@ -22,7 +24,7 @@ from tracedesk.journal.model import (
     StreamSealed,
     UnknownStream,
 )
-from tracedesk.journal.sqlite import BusyError, Connection, insert
+from tracedesk.journal.sqlite import BusyError, Connection, SQLiteError, insert
 from tracedesk.journal.stream import find, head_of
 from tracedesk.primitives import json
 from tracedesk.primitives.time import Clock, SystemClock
@@ -109,8 +111,8 @@ class Journal:
         with self._writing() as connection, self._keeper:
             return seal.bury(connection, self._stream(name), self._clock.now_ns())
 
-    def _writing(self) -> _Transaction:
-        return _Transaction(self._connection)
+    def _writing(self) -> Transaction:
+        return Transaction(self._connection)
 
     def _create(self, name: str, kind: str, meta: Mapping[str, Any]) -> Stream:
         identifier = next(self._connection.execute("SELECT coalesce(max(id), 0) + 1 FROM stream"))[0]
@@ -129,8 +131,12 @@ class Journal:
         return known
 
 
-class _Transaction:
-    """A short write transaction: begun at once, so that what it reads is what it writes on."""
+class Transaction:
+    """A short write transaction: begun at once, so that what it reads is what it writes on.
+
+    What ends it early is what its user hears of, also where SQLite has undone everything by itself, as it
+    does on a full disk, and refuses to undo it again.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -142,8 +148,24 @@ class _Transaction:
             raise JournalBusy("other writers held the journal for five seconds; try again") from None
         return self._connection
 
-    def __exit__(self, *problem: Any) -> None:
-        self._connection.__exit__(*problem)
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        outside = sys.exception()
+        try:
+            self._connection.__exit__(kind, problem, trace)
+        except SQLiteError as fault:
+            if self._connection.in_transaction:
+                raise
+            if problem is None:
+                raise _first(fault, outside) from None
+
+
+def _first(fault: BaseException, outside: BaseException | None) -> BaseException:
+    """What began a row of failures, each met while the one before it was handled."""
+    while fault.__context__ is not None and fault.__context__ is not outside:
+        fault = fault.__context__
+    return fault
 
 
 def _columns(entries: Sequence[Entry], seqs: range) -> Columns:

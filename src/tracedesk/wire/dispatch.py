@@ -20,7 +20,9 @@ from tracedesk.contract import (
     Services,
     Tool,
 )
-from tracedesk.errors import NotPermitted, ToolError
+from tracedesk.errors import STANDARD, NotPermitted, ToolError
+from tracedesk.journal import JournalError
+from tracedesk.journal.sqlite import SQLiteError
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import Secrets, redact_text
 from tracedesk.registry import Registry
@@ -46,6 +48,11 @@ class Origin:
     def is_stranger(self) -> bool:
         """Whether nothing says who calls: over HTTP, without a token."""
         return self.principal is None and self.granted != EVERY_SCOPE
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the caller may change what others see, such as by what is recorded of an attempt."""
+        return "write" in self.granted
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,10 @@ class Dispatch:
         self._by_scope: Counter[str] = Counter()
         self._validators: dict[str, Validator] = {}
 
+    def state(self, toolset: str) -> Any:
+        """What a toolset opened, for those of its functions that are no tools."""
+        return self._states.get(toolset)
+
     async def call(self, name: str, arguments: Any, origin: Origin) -> Reply:
         """Run the tool of that name to its reply; raises `UnknownTool` or `NotPermitted`."""
         return await self.run(self.registry.tool(name), arguments, origin)
@@ -99,6 +110,8 @@ class Dispatch:
             await self._recorder.room()
         call = self._make_call(tool, origin)
         call.record = record = self._recorder.open(call, tool, arguments)
+        if not origin.may_write:
+            record.attempt = None  # attempts are made of what those did who may write
         started = perf_counter_ns()
         outcome: Outcome = "cancelled"
         code: str | None = None
@@ -112,8 +125,19 @@ class Dispatch:
         finally:
             self._recorder.close(record, outcome, code, result, (perf_counter_ns() - started) // 1000)
         if record.durable and not call.recorded:
-            await self._recorder.settle(record)
+            return await self._settled(reply, tool, arguments, call)
         reply.ref = record.ref
+        return reply
+
+    async def _settled(self, reply: Reply, tool: Tool, arguments: Any, call: Call[Any]) -> Reply:
+        """The reply, once its record is on the disk; a refusal is told also where its record is lost."""
+        try:
+            await self._recorder.settle(call.record)
+        except (SQLiteError, JournalError, OSError) as problem:
+            return (
+                reply if reply.is_error else encode_error(tool, _unrecorded(tool, call, problem), arguments)
+            )
+        reply.ref = call.record.ref
         return reply
 
     def _make_call(self, tool: Tool, origin: Origin) -> Call[Any]:
@@ -228,6 +252,17 @@ def _scope_of(tool: Tool, arguments: Any) -> Scope:
     if tool.scope == "read" and tool.writes and isinstance(arguments, dict):
         return "write" if any(name in arguments for name in tool.writes) else "read"
     return tool.scope
+
+
+def _unrecorded(tool: Tool, call: Call[Any], problem: Exception) -> ToolError:
+    """A call that was carried out but of which there is no record."""
+    cause = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+    message = (
+        f"{tool.name} was carried out, but its record could not be written: {cause}. Look at what it has "
+        "changed before you call it again; `tracedesk doctor` looks for the cause."
+    )
+    code = "DATABASE_ERROR" if tool.family is STANDARD else tool.family.internal
+    return ToolError(code, message, {"kind": type(problem).__name__, "correlationId": call.id})
 
 
 def _outcome(reply: Reply) -> Outcome:

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, cast
 
 import anyio
 
+from tracedesk.calls.attempt import is_name
 from tracedesk.contract import InputRequired
 from tracedesk.errors import ClientCannot, ToolError
 from tracedesk.primitives import json
@@ -82,9 +83,9 @@ class Exchange:
 
     @property
     def attempt(self) -> str | None:
-        """The attempt that the client says this call belongs to."""
-        named = self.meta.get("tracedesk/attempt") or self.meta.get("traceparent")
-        return named if isinstance(named, str) else None
+        """The attempt that the client says this call belongs to; what cannot be a name is as if not sent."""
+        named = (self.meta.get("tracedesk/attempt"), self.meta.get("traceparent"))
+        return next(filter(is_name, named), None)
 
     # --- the SDK's dispatch context
 

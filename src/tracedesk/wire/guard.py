@@ -24,8 +24,8 @@ class Guard:
     hosts: frozenset[str] = LOOPBACK
     anonymous_reads: bool = True
 
-    def check(self, request: Request) -> None:
-        """Refuse a request that came by another name or from another site."""
+    def check(self, request: Request, remedy: str = "") -> None:
+        """Refuse a request that came by another name, from another site, or (with the remedy) not as JSON."""
         _refuse_repeated(request)
         host = request.headers.get("host", "")
         if hostname(f"//{host}") not in self.hosts:
@@ -34,7 +34,7 @@ class Guard:
         if origin is not None and not self._own_origin(origin):
             raise Refused(403, "Requests from other origins are refused")
         if request.method == "POST":
-            _check_content_type(request)
+            _check_content_type(request, remedy)
 
     def _own_origin(self, origin: str) -> bool:
         return origin.startswith(("http://", "https://")) and hostname(origin) in self.hosts
@@ -103,10 +103,10 @@ def _refuse_repeated(request: Request) -> None:
             raise Refused(400, f"Send {', '.join(repeated)} once")
 
 
-def _check_content_type(request: Request) -> None:
+def _check_content_type(request: Request, remedy: str) -> None:
     length = request.headers.get("content-length")
     if length == "0" or (length is None and "transfer-encoding" not in request.headers):
         return
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind != "application/json":
-        raise Refused(415, "Send the body as application/json")
+        raise Refused(415, f"Send the body as application/json{remedy and f': {remedy}'}")

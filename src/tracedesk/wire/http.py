@@ -19,6 +19,7 @@ from tracedesk.wire.auth import Identity
 from tracedesk.wire.door import Door, openapi
 from tracedesk.wire.guard import METADATA_PATH, Guard, metadata
 from tracedesk.wire.heads import BoundedProtocol
+from tracedesk.wire.intake import Intakes
 from tracedesk.wire.kernel import Kernel
 from tracedesk.wire.request import Receive, Refused, Request, Response, Scope, Send
 from tracedesk.wire.sessions import SessionTable
@@ -56,6 +57,7 @@ class App:
         self._base = base
         self._kernel = kernel
         self._door = Door(kernel.dispatch, guard)
+        self._intakes = Intakes(kernel.dispatch, guard)
         self._health = health
         self._mcp: dict[tuple[str, str], Route] = {
             ("POST", "/mcp"): self.streams.post,
@@ -113,10 +115,14 @@ class App:
                 await Response.of({"error": {"message": message}}, 500).send(send)
 
     async def _route(self, request: Request, send: Send) -> None:
-        self._guard.check(request)
+        intake = self._intakes.at(request)
+        self._guard.check(request, intake.remedy if intake else "")
         route = self._mcp.get((request.method, request.path))
         if route is not None:
             await route(request, self._guard.identify(request), send)
+        elif intake is not None:
+            response = await self._intakes.take(request, self._guard.identify(request), intake)
+            await response.send(send)
         elif request.path.startswith("/tools/") and request.method == "POST":
             identity = self._guard.identify(request)
             response = await self._door.call(request, identity, request.path.removeprefix("/tools/"))
@@ -132,7 +138,9 @@ class App:
             return replace(build(), headers=_SAFE_HEADERS)
         allowed = {method for method, path in self._mcp if path == request.path}
         allowed |= {"GET", "HEAD"} if build is not None else set()
-        allowed |= {"POST"} if request.path.startswith("/tools/") else set()
+        allowed |= (
+            {"POST"} if request.path.startswith("/tools/") or self._intakes.has(request.path) else set()
+        )
         if allowed:
             names = ", ".join(sorted(allowed))
             raise Refused(405, f"Use {names} here", {"Allow": names})

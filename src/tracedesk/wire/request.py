@@ -28,6 +28,11 @@ class Refused(Exception):
         self.response = Response.of({"error": {"message": message}}, status, headers)
 
 
+def too_large(most: int) -> Refused:
+    """The refusal of a body with more bytes than may be sent."""
+    return Refused(413, f"The body may have at most {most} bytes")
+
+
 class Request:
     """One request; its headers are read once, its body up to a limit and a deadline."""
 
@@ -67,18 +72,18 @@ class Request:
         offered = (part.split(";")[0].strip() for part in accept.split(","))
         return any(part in ("*/*", f"{family}/*", kind) for part in offered)
 
-    async def body(self) -> bytes:
+    async def body(self, most: int = MAX_BODY) -> bytes:
         """The whole body, or a refusal when it is too large or too slow."""
         declared = self.headers.get("content-length", "0")
-        if not declared.isdigit() or int(declared) > MAX_BODY:
-            raise Refused(413, f"The body may have at most {MAX_BODY} bytes")
+        if not declared.isdigit() or int(declared) > most:
+            raise too_large(most)
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                return await self._read()
+                return await self._read(most)
         except TimeoutError:
             raise Refused(408, f"The body did not arrive within {BODY_SECONDS:.0f} seconds") from None
 
-    async def _read(self) -> bytes:
+    async def _read(self, most: int) -> bytes:
         parts: list[bytes] = []
         size = 0
         while True:
@@ -87,8 +92,8 @@ class Request:
                 raise ConnectionResetError("the client left while sending")
             part: bytes = message.get("body", b"")
             size += len(part)
-            if size > MAX_BODY:
-                raise Refused(413, f"The body may have at most {MAX_BODY} bytes")
+            if size > most:
+                raise too_large(most)
             parts.append(part)
             if not message.get("more_body", False):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
