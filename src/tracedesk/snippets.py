@@ -26,6 +26,23 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Hooks:
+    """What a client runs when something happens: by event, a command that reads the event from its input."""
+
+    commands: dict[str, str]
+    mark: str
+    """What stands in our commands and in nobody else's."""
+
+    def group(self, event: str, second: int) -> Entry:
+        """The group of one event; `second` is how many of its units the client counts in a second."""
+        return {"hooks": [{"type": "command", "command": self.commands[event], "timeout": second}]}
+
+    def document(self, second: int) -> dict[str, Any]:
+        """The whole file of a client that has no other hooks."""
+        return {"hooks": {event: [self.group(event, second)] for event in self.commands}}
+
+
+@dataclass(frozen=True, slots=True)
 class Snippet:
     """How one client is told about a desk."""
 

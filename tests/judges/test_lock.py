@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.judges.install import EVERY, FORGE, LOCKS, NODE
+from tests.judges.install import EVERY, FORGE, LOCKS, NODE, OTLP, QWEN
 
-NPM = {"npm": NODE, "fuzz": FORGE}
+NPM = {"npm": NODE, "fuzz": FORGE, "qwen": QWEN, "otlp": OTLP}
 
 
 @pytest.mark.parametrize("folder", NPM)

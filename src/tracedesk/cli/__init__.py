@@ -23,9 +23,16 @@ tracedesk = LazyGroup(
             "tracedesk.cli.fuzz:fuzz",
             "Fuzz EVM contracts, replay and shorten what broke, and see what was covered.",
         ),
+        "graph": (
+            "tracedesk.cli.graph:graph",
+            "Index code, search it, keep its graph up to date, and see what is known of it.",
+        ),
         "market": ("tracedesk.cli.market:market", "See and move the market's replay clock."),
         "ledger": ("tracedesk.cli.ledger:ledger", "See, verify and export the ledger."),
-        "trace": ("tracedesk.cli.trace:trace", "See the recorded calls and verify the record."),
+        "trace": (
+            "tracedesk.cli.trace:trace",
+            "See recorded calls and attempts, import history, and verify the record.",
+        ),
         "backup": ("tracedesk.cli.backup:backup", "Copy a home while desks use it, or check such a copy."),
         "prune": ("tracedesk.cli.prune:prune", "Remove old ended streams, leaving their manifests."),
         "token": ("tracedesk.cli.token:token", "List, add and revoke bearer tokens."),

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -12,7 +16,7 @@ from tracedesk.cli.frame import DeskCommand
 from tracedesk.clients import CLIENTS, Change, Client, FileScope, Refusal, starting
 from tracedesk.clients import install as write_entry
 from tracedesk.clients import uninstall as remove_entry
-from tracedesk.snippets import Target
+from tracedesk.snippets import Hooks, Target
 
 _client = click.option(
     "--client", "name", type=click.Choice(list(CLIENTS)), required=True, help="Which client."
@@ -33,6 +37,10 @@ _scope = click.option(
 @click.option("--print", "only_print", is_flag=True, help="Print what would be written, and write nothing.")
 @click.option("--http", "url", metavar="URL", help="Connect to a running desk instead of starting one.")
 @click.option("--token", metavar="TOKEN", help="The running desk's token; without one, tools only read.")
+@click.option(
+    "--extension", is_flag=True, help="Say how the client itself installs all this, and write nothing."
+)
+@click.option("--hooks/--no-hooks", default=True, help="Let the client's hooks record attempts, or not.")
 @pass_console
 def install(
     console: Console,
@@ -42,19 +50,26 @@ def install(
     only_print: bool,
     url: str | None,
     token: str | None,
+    hooks: bool,
+    extension: bool,
 ) -> None:
     """Tell an MCP client about this desk.
 
-    The entry starts this tracedesk by absolute path over stdio. Everything else in the client's file stays
-    as it is, byte for byte, and the old file is kept beside it. A file with comments is left alone.
+    The entry starts this tracedesk by absolute path over stdio. With the codegraph toolset, Qwen Code and
+    Claude Code also get hooks that record what is tried. Everything else in the client's files stays as it
+    is, byte for byte, and the old file is kept beside it. A file with comments is left alone.
     """
     client = CLIENTS[name]
+    if extension:
+        _tell_extension(console, client)
+        return
     target = _remote(client, url, token, toolsets) if url else _local(console, token, toolsets)
+    recording = _hooks(console, client, url, toolsets) if hooks else None
     try:
         if only_print:
-            _print(console, client, scope, target)
+            _print(console, client, scope, target, recording)
         else:
-            _report(console, client, write_entry(client, scope, target), "Installed in")
+            _report(console, client, write_entry(client, scope, target, recording), "Installed in")
             _warn_of_token(console, scope, target)
     except Refusal as refusal:
         raise Failed(str(refusal)) from None
@@ -67,11 +82,13 @@ def install(
 def uninstall(console: Console, name: str, scope: FileScope) -> None:
     """Take this desk out of a client's configuration.
 
-    Only our own entry is removed; the old file is kept beside the new one.
+    Only our own entry and hooks are removed; the old file is kept beside the new one.
     """
+    from tracedesk.codegraph.capture.plugin import SCRIPT
+
     client = CLIENTS[name]
     try:
-        _report(console, client, remove_entry(client, scope), "Removed from")
+        _report(console, client, remove_entry(client, scope, SCRIPT.name), "Removed from")
     except Refusal as refusal:
         raise Failed(str(refusal)) from None
 
@@ -95,6 +112,31 @@ def _toolsets(given: str | None) -> tuple[str, ...]:
     return names or ("desk",)
 
 
+def _hooks(console: Console, client: Client, url: str | None, toolsets: str | None) -> Hooks | None:
+    """The hooks that a client gets: with codegraph, and where a desk of this home will drain its inbox."""
+    if client.hooks is None or (url and not _is_loopback(url)) or "codegraph" not in _toolsets(toolsets):
+        return None
+    from tracedesk.codegraph.capture import plugin
+
+    home = console.explained()["home"]
+    words = (client.name, "{}", *((str(home.value),) if home.source != "default" else ()))
+    return Hooks(plugin.commands(sys.executable, words), plugin.SCRIPT.name)
+
+
+def _tell_extension(console: Console, client: Client) -> None:
+    """The folder that a client installs by its own command: server and hooks in one."""
+    from tracedesk.codegraph.capture.plugin import BY_CLIENT, FOLDER
+
+    if client.name not in BY_CLIENT:
+        raise Misuse(f"--extension is for {' and '.join(BY_CLIENT)}; install {client.name} without it.")
+    command = shlex.join((*BY_CLIENT[client.name], str(FOLDER)))
+    console.answer({"client": client.name, "folder": str(FOLDER), "command": command}, f"Run: {command}")
+
+
+def _is_loopback(url: str) -> bool:
+    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
+
+
 def _remote(client: Client, url: str, token: str | None, toolsets: str | None) -> Target:
     if toolsets is not None:
         raise Misuse("--toolsets goes without --http; a running desk has chosen its own.")
@@ -105,21 +147,27 @@ def _remote(client: Client, url: str, token: str | None, toolsets: str | None) -
     return Target(url=url, token=token)
 
 
-def _print(console: Console, client: Client, scope: FileScope, target: Target) -> None:
-    document = client.snippet.document(target)
-    file = client.file(scope)
-    console.note(f"For {short_path(file)}:")
-    console.answer({"file": str(file), "document": document}, json.dumps(document, indent=2))
+def _print(console: Console, client: Client, scope: FileScope, target: Target, hooks: Hooks | None) -> None:
+    documents = {str(client.file(scope)): client.snippet.document(target)}
+    if hooks is not None and client.hooks is not None:
+        file = str(client.hook_file(scope))
+        documents[file] = {**documents.get(file, {}), **hooks.document(client.hooks.second)}
+    for file in documents:
+        console.note(f"For {short_path(Path(file))}:")
+    facts = [{"file": file, "document": document} for file, document in documents.items()]
+    told = {**facts[0], "hooks": facts[1] if len(facts) > 1 else None}
+    console.answer(told, "\n".join(json.dumps(document, indent=2) for document in documents.values()))
 
 
-def _report(console: Console, client: Client, change: Change, done: str) -> None:
-    facts: dict[str, Any] = {
-        "client": client.name,
-        "file": str(change.file),
-        "changed": change.changed,
-        "backup": str(change.backup) if change.backup else None,
-    }
-    console.answer(facts, _told(change, done))
+def _report(console: Console, client: Client, changes: list[Change], done: str) -> None:
+    facts = [_facts(change) for change in changes]
+    told = {"client": client.name, **facts[0], "hooks": facts[1] if len(facts) > 1 else None}
+    console.answer(told, "\n".join(_told(change, done) for change in changes))
+
+
+def _facts(change: Change) -> dict[str, Any]:
+    backup = str(change.backup) if change.backup else None
+    return {"file": str(change.file), "changed": change.changed, "backup": backup}
 
 
 def _told(change: Change, done: str) -> str:

@@ -37,6 +37,14 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--clock", metavar="WHEN", help="The market's clock: replay, system, or where a new replay begins."
 )
+@click.option(
+    "--root",
+    "roots",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    help="A folder whose code may be indexed and shown; repeatable [default: where the desk is started].",
+)
 @click.option("--max-bytes", type=int, metavar="N", help="The hard cap of one answer [default: 1048576].")
 @click.option(
     "--max-tokens", type=int, metavar="N", help="The budget of an answer with a next page [default: 8000]."
@@ -56,6 +64,7 @@ def serve(
     behind_proxy: bool,
     hosts: tuple[str, ...],
     clock: str | None,
+    roots: tuple[Path, ...],
     **flags: Any,
 ) -> None:
     """Serve the desk to MCP clients over HTTP or stdio.
@@ -65,13 +74,22 @@ def serve(
     """
     chosen = _transport(transports)
     tls = _tls(tls_cert, tls_key)
-    tables = {"trading": {"clock": clock}} if clock is not None else None
-    settings = console.settings(tables=tables, **flags)
+    settings = console.settings(tables=_tables(clock, roots), **flags)
     if chosen == "stdio":
         _serve_stdio(settings)
     else:
         _check_bind(settings.host, tls, behind_proxy)
         _serve_http(console, settings, tls, behind_proxy, hosts)
+
+
+def _tables(clock: str | None, roots: tuple[Path, ...]) -> dict[str, dict[str, Any]] | None:
+    """What the flags say in the toolsets' own tables."""
+    tables: dict[str, dict[str, Any]] = {}
+    if clock is not None:
+        tables["trading"] = {"clock": clock}
+    if roots:
+        tables["codegraph"] = {"roots": [str(root.absolute()) for root in roots]}
+    return tables or None
 
 
 def _transport(transports: tuple[Transport, ...]) -> Transport:

@@ -1,7 +1,8 @@
-"""`tracedesk trace`: the calls this home has recorded, and proof that nobody changed them."""
+"""`tracedesk trace`: the calls and attempts this home has recorded, and proof that nobody changed them."""
 
 from __future__ import annotations
 
+import json as plain
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,20 +10,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tracedesk.cli.console import Console, Failed, pass_console, table
+from tracedesk.cli.atlas import asked
+from tracedesk.cli.console import Console, Failed, Misuse, pass_console, table
 from tracedesk.cli.frame import DeskGroup
 
 if TYPE_CHECKING:
     from tracedesk.calls.history import Ended
+    from tracedesk.codegraph.desk import Atlas
+    from tracedesk.contract import Source
     from tracedesk.journal import Reader, Report
 
 _POLL_SECONDS: Final = 0.25
+_FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 _COLUMNS: Final = ("STARTED", "TOOL", "OUTCOME", "TIME", "CALL")
 
 
 @click.group(cls=DeskGroup)
 def trace() -> None:
-    """See the recorded calls and verify the record."""
+    """See recorded calls and attempts, import history, and verify the record."""
 
 
 @trace.command()
@@ -45,20 +50,90 @@ def tail(console: Console, lines: int, follow: bool, attempt: str | None) -> Non
 
 
 @trace.command()
-@click.argument("ref")
+@click.argument("ref", metavar="REF|ATTEMPT")
 @pass_console
 def show(console: Console, ref: str) -> None:
-    """Show one call by its reference or id, with where its result leads."""
+    """Show a call by its reference or id, an attempt by its id, or an event, with where it leads."""
     from tracedesk.calls.log import find
     from tracedesk.primitives import json
 
     with _reader(console) as reader:
         found = find(reader, ref)
+    found = found or asked(console, (), lambda atlas: attempt_or_event(atlas, ref))
     if found is None:
-        raise Failed(f"No recorded call is {ref!r}; `tracedesk trace tail` lists them.")
+        raise Failed(f"No recorded call, attempt or event is {ref!r}; `tracedesk trace tail` lists calls.")
     edges = [{"relation": edge.relation, "ref": edge.ref} for edge in found.edges]
     document = {"ref": found.ref, "kind": found.kind, "body": found.body, "edges": edges}
-    console.answer(json.loads(json.dumps(document)), "\n".join(_lines(found.ref, found.body, edges)))
+    # Read back by the standard library, whose numbers the console can print.
+    console.answer(plain.loads(json.dumps(document)), "\n".join(_lines(found.ref, found.body, edges)))
+
+
+async def attempt_or_event(atlas: Atlas, text: str) -> Source | None:
+    """What a reference, the name of an attempt, or the id of an event leads to."""
+    from tracedesk.codegraph import sources
+    from tracedesk.codegraph.etg.model import attempt_ref
+
+    return await sources.resolve(text, atlas) or await sources.resolve(attempt_ref(text), atlas)
+
+
+@trace.command("import-git")
+@click.argument("path", type=_FOLDER)
+@click.option("--most", default=10_000, show_default=True, type=click.IntRange(1), help="The newest so many.")
+@click.option("--since", metavar="TIME", help="Only commits from this time on, such as 2026-01-01T00:00Z.")
+@pass_console
+def import_git(console: Console, path: Path, most: int, since: str | None) -> None:
+    """Take the history of the repository at PATH as attempts: what each commit set out to do, and its files.
+
+    Commits that were taken before stay as they are. An attempt is named `git:` and the commit's hash.
+    """
+    from tracedesk.cli.progress import Bar
+    from tracedesk.codegraph.etg.git import Imported, import_history
+
+    since_ns = None if since is None else _moment(since)
+
+    async def work(atlas: Atlas) -> Imported:
+        with Bar("import") as bar:
+            return import_history(atlas.etg, path, since_ns=since_ns, most=most, progress=bar.show)
+
+    done = asked(console, (path,), work)
+    facts = {"project_root": done.project, "commits": done.commits, "new": done.new, "reverts": done.reverts}
+    console.answer(
+        facts, f"{done.commits:,} commits read, {done.new:,} new attempts, {done.reverts:,} reverts."
+    )
+
+
+def _moment(text: str) -> int:
+    from tracedesk.primitives.time import parse
+
+    try:
+        instant = parse(text)
+    except ValueError as fault:
+        raise Misuse(f"--since: {fault}.") from None
+    if instant.form != "exact":
+        raise Misuse(f"--since {text} has no offset; write it like 2026-01-01T00:00Z.")
+    return instant.ns
+
+
+@trace.command()
+@click.argument("attempt")
+@click.option("--format", "form", type=click.Choice(["otlp"]), default="otlp", show_default=True)
+@pass_console
+def export(console: Console, attempt: str, form: str) -> None:
+    """Write an attempt to the output: as an OTLP trace, in JSON with GenAI names."""
+    from tracedesk.codegraph.capture.export import Attempt
+    from tracedesk.codegraph.capture.export import export as exported
+    from tracedesk.codegraph.etg.read import AttemptView
+    from tracedesk.codegraph.etg.read import attempt as read
+    from tracedesk.primitives import json
+
+    async def work(atlas: Atlas) -> AttemptView | None:
+        now = atlas.clock.now_ns()
+        return await atlas.trace(lambda reader: read(reader, attempt, now))
+
+    found = asked(console, (), work)
+    if found is None:
+        raise Failed(f"No attempt {attempt!r} was recorded.")
+    click.echo(json.dumps(exported(Attempt.of(found))))
 
 
 @trace.command()

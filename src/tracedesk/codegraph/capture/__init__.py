@@ -1,0 +1,1 @@
+"""Events that arrive without being asked for: client hooks, OTLP, git history."""

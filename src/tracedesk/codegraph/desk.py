@@ -1,0 +1,267 @@
+"""The atlas: the projects of one home, their graphs, and what was tried on them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from tracedesk.calls.log import prepare
+from tracedesk.codegraph import refusals
+from tracedesk.codegraph.etg import schema
+from tracedesk.codegraph.etg.log import Etg
+from tracedesk.codegraph.graph.index import Cancelled, NothingAccepted, NothingExtracted
+from tracedesk.codegraph.graph.limits import Limits
+from tracedesk.codegraph.graph.locks import ProjectBusy
+from tracedesk.codegraph.graph.readers import Readers
+from tracedesk.codegraph.graph.scan import project_root
+from tracedesk.codegraph.graph.schema import GraphError
+from tracedesk.codegraph.graph.store import Project, Store, project_at
+from tracedesk.codegraph.graph.update import NotIndexed
+from tracedesk.codegraph.refs import key_of
+from tracedesk.codegraph.semantics import Semantics
+from tracedesk.codegraph.settings import Codegraph
+from tracedesk.codegraph.world import GraphWorld
+from tracedesk.errors import ToolError
+from tracedesk.home import Home
+from tracedesk.jobs import Job, JobCancelled, JobTable, Listener, in_thread
+from tracedesk.journal import JournalBusy, JournalError, Reader
+from tracedesk.journal.pool import ReadPool
+from tracedesk.journal.sqlite import BusyError, Connection, InterruptError, SQLiteError
+from tracedesk.payloads import Payloads
+from tracedesk.primitives.paths import Jail, PathRefused
+from tracedesk.primitives.redaction import Secrets
+from tracedesk.primitives.time import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from tracedesk.calls import CallLog
+    from tracedesk.codegraph.capture.desk import Capture
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+READERS: Final = 4
+MOST_WORKERS: Final = 4
+CATCHING_SECONDS: Final = 0.25
+"""How long a reader waits for what the desk has recorded meanwhile."""
+_NAMED: Final = 20
+
+
+class Atlas:
+    """What the codegraph tools share: the way to graphs and traces, in threads, within the allowed roots."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings: Codegraph,
+        *,
+        clock: Clock,
+        secrets: Secrets,
+        payloads: Payloads,
+        calls: CallLog | None = None,
+        read_only: bool = False,
+        max_bytes: int = 1 << 20,
+    ) -> None:
+        self.home = home
+        self.settings = settings
+        self.clock = clock
+        self.secrets = secrets
+        self.calls = calls
+        self.read_only = read_only
+        self.max_bytes = max_bytes
+        self.store = Store(home.graph)
+        self.world = GraphWorld(self.store, settings.folders())
+        self.etg = Etg(home.trace, clock, secrets, payloads, self.world, opened=prepare)
+        self.semantics = Semantics(home.path, self.store, home.trace, fills=not read_only)
+        self.jobs = JobTable(clock=clock)
+        self.capture: Capture | None = None
+        self._jail: Jail | None = None
+        self._graphs: Readers | None = None
+        self._traces: ReadPool | None = None
+        self._catching: asyncio.Future[bool] | None = None
+
+    @classmethod
+    def of(cls, home: Home, roots: Sequence[Path] = ()) -> Atlas:
+        """The atlas of a command: its user names the roots."""
+        settings = Codegraph(roots=tuple(str(root.absolute()) for root in roots))
+        return cls(home, settings, clock=SystemClock(), secrets=Secrets(), payloads=Payloads(home.payloads))
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        """Open while the body runs; what still works then is cancelled."""
+        self._graphs = Readers(self.store, READERS)
+        self._traces = ReadPool(self.home.trace, READERS)
+        try:
+            async with self._captured():
+                yield
+        finally:
+            await self.jobs.close()
+            await in_thread(self.semantics.close)
+            self._graphs.close()
+            self._traces.close()
+            self.world.close()
+            self.etg.close()
+            self.store.close()
+
+    @asynccontextmanager
+    async def _captured(self) -> AsyncGenerator[None]:
+        """What arrives without being asked for is taken in by desks that serve and may write."""
+        if self.calls is None or self.read_only:
+            yield
+            return
+        from tracedesk.codegraph.capture.desk import capturing
+        from tracedesk.codegraph.capturing import needs
+
+        async with capturing(self.home, self.etg, self.secrets, self.clock, needs(self)) as capture:
+            self.capture = capture
+            try:
+                yield
+            finally:
+                self.capture = None
+
+    # --- which project
+
+    @property
+    def jail(self) -> Jail:
+        """The allowed roots, looked up when first needed: a root may appear after the desk."""
+        if self._jail is None:
+            try:
+                self._jail = Jail(self.settings.folders())
+            except PathRefused as refused:
+                roots = [str(folder) for folder in self.settings.folders()]
+                raise ToolError(
+                    "ROOT_NOT_ALLOWED", f"codegraph.roots: {refused}.", {"roots": roots}
+                ) from None
+        return self._jail
+
+    def root(self, given: str) -> str:
+        """The real path of a project that a call names, when it lies in an allowed root."""
+        try:
+            return project_root(self.jail, given)
+        except PathRefused as refused:
+            raise refusals.root_not_allowed(refused, self.jail.roots) from None
+
+    def indexed(self) -> list[str]:
+        """The roots of the projects that have a graph and are allowed."""
+        return self.world.roots()
+
+    def chosen(self, given: str | None) -> str:
+        """The project that a call means: the one it names, else the only one there is."""
+        if given is not None:
+            return self.root(given)
+        known = self.indexed()
+        if len(known) != 1:
+            raise refusals.project_unnamed(known)
+        return known[0]
+
+    def by_key(self, key: str) -> str | None:
+        """The indexed project that a reference names."""
+        return next((root for root in self.indexed() if key_of(root) == key), None)
+
+    # --- reading
+
+    async def graph(self, root: str, work: Callable[[Connection, Project], T]) -> T:
+        """`work` on one state of a project's graph, in a thread; the call's deadline interrupts it."""
+        assert self._graphs is not None
+
+        def read(connection: Connection) -> T:
+            project = project_at(connection, root)
+            if project is None:
+                raise refusals.project_not_indexed(root, self.indexed())
+            return work(connection, project)
+
+        with as_tool_errors(root):
+            return await self._graphs.run(read)
+
+    async def trace(self, work: Callable[[Reader], T]) -> T:
+        """`work` on the trace as it is now, the desk's own calls included."""
+        assert self._traces is not None
+        await self.caught_up()
+        with as_tool_errors():
+            return await self._traces.run(work)
+
+    async def caught_up(self) -> None:
+        """Fold what the desk has recorded meanwhile into the trace, as far as that is quickly done.
+
+        Folding writes, and reading must not wait for other writers: what is not folded yet comes next time.
+        """
+        made = await self._is_made()
+        if made and self.read_only:
+            return
+        if self._catching is None or self._catching.done():
+            self._catching = asyncio.ensure_future(in_thread(self.etg.catch_up))
+        await asyncio.wait({self._catching}, timeout=CATCHING_SECONDS if made else None)
+        if self._catching.done() and (problem := self._catching.exception()) is not None:
+            if not made:
+                with as_tool_errors():
+                    raise problem
+            log.info("calls of the desk were not folded into the trace: %s", problem)
+
+    async def _is_made(self) -> bool:
+        """Whether the trace has its tables."""
+        if not self.home.trace.exists():
+            return False
+        assert self._traces is not None
+        with as_tool_errors():
+            return await self._traces.run(lambda reader: schema.exists(reader.connection))
+
+    # --- writing
+
+    async def job(self, kind: str, root: str, listener: Listener, work: Callable[[Job[Any]], T]) -> T:
+        """Long work on a project in a thread of its own, told to `listener`, ended with it."""
+
+        def run(job: Job[Any]) -> T:
+            with as_tool_errors(root):
+                return work(job)
+
+        try:
+            return await self.jobs.start_thread(kind, run).report_to(listener)
+        except JobCancelled:
+            raise refusals.index_cancelled(root) from None
+
+    @property
+    def limits(self) -> Limits:
+        chosen = self.settings
+        return Limits(
+            file_bytes=chosen.max_file_bytes,
+            line_chars=chosen.max_line,
+            files=chosen.max_files,
+            parse_seconds=chosen.parse_seconds,
+        )
+
+    @property
+    def workers(self) -> int:
+        return self.settings.workers or min(MOST_WORKERS, os.cpu_count() or 1)
+
+
+@contextmanager
+def as_tool_errors(root: str = "") -> Generator[None]:
+    """What graphs and traces can fail with, under the toolset's codes."""
+    try:
+        yield
+    except InterruptError:
+        message = "The reading was interrupted at its deadline. Ask for less, or retry later."
+        raise ToolError("QUERY_TIMEOUT", message, {"projectRoot": root}) from None
+    except ProjectBusy as busy:
+        raise refusals.index_busy(root, None if busy.holder is None else busy.holder.pid) from None
+    except Cancelled as cancelled:
+        raise JobCancelled(str(cancelled)) from None
+    except PathRefused as refused:
+        raise ToolError("ROOT_NOT_ALLOWED", f"project_root: {refused}.", {"reason": refused.reason}) from None
+    except NotIndexed as problem:
+        raise ToolError("PROJECT_NOT_INDEXED", f"project_root: {problem}.", {"projectRoot": root}) from None
+    except NothingAccepted as problem:
+        skipped = [skip.document() for skip in problem.skipped[:_NAMED]]
+        raise refusals.invalid("files", f"{problem}.", skipped=skipped) from None
+    except NothingExtracted as problem:
+        raise ToolError("NOTHING_PARSED", f"files: {problem}.", {"languages": problem.languages}) from None
+    except (BusyError, JournalBusy) as problem:
+        message = "Another process is writing to the graph or the trace. Try again in a moment."
+        raise ToolError("DATABASE_ERROR", message, {"kind": type(problem).__name__}) from None
+    except (SQLiteError, JournalError, GraphError) as problem:
+        message = f"The graph or the trace cannot be used: {problem}. Run `tracedesk doctor`."
+        raise ToolError("DATABASE_ERROR", message, {"kind": type(problem).__name__}) from None

@@ -1,0 +1,76 @@
+"""Projections made from the journal, in short transactions, so that nobody who logs waits for long."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tracedesk.codegraph.etg import body, projection, schema
+from tracedesk.codegraph.etg.model import STREAM_KIND
+from tracedesk.journal.append import Transaction
+from tracedesk.journal.file import MAX_SEQ, SEQ_BITS, key
+from tracedesk.journal.sqlite import Connection
+
+_EVENTS: Final = 200
+_ATTEMPTS: Final = 50
+_GONE: Final = "stream IN (SELECT stream FROM tombstone)"
+
+
+def resume(connection: Connection) -> None:
+    """Fill tables that are behind; whoever comes next goes on where a killed one stopped."""
+    while schema.is_behind(connection):
+        with Transaction(connection):
+            if schema.is_behind(connection) and not _fill(connection):
+                schema.level(connection)
+
+
+def _fill(connection: Connection) -> bool:
+    """Take the next events in; False when there are none."""
+    query = """
+        SELECT s.id, coalesce(m.seq, 0) FROM stream s LEFT JOIN etg_mark m ON m.stream = s.id
+        WHERE s.kind = ? ORDER BY s.id
+    """
+    for stream, after in list(connection.execute(query, (STREAM_KIND,))):
+        rows = "SELECT id, kind, time_ns, body FROM event WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
+        span = (key(stream, after), key(stream, MAX_SEQ), _EVENTS)
+        events = [body.read(*row) for row in connection.execute(rows, span)]
+        taking = projection.Taking(connection)
+        for event in events:
+            taking.apply(event)
+        taking.settle()
+        if events:
+            mark = (stream, events[-1].event & MAX_SEQ)
+            connection.execute("INSERT OR REPLACE INTO etg_mark VALUES(?,?)", mark)
+            return True
+    return False
+
+
+def forget(connection: Connection) -> int:
+    """Work out anew the attempts that pruned streams had a part in; say how many those were."""
+    done = 0
+    if not schema.exists(connection):
+        return done
+    query = f"SELECT DISTINCT attempt FROM attempt_stream WHERE {_GONE} LIMIT {_ATTEMPTS}"
+    while attempts := [attempt for (attempt,) in connection.execute(query)]:
+        with Transaction(connection):
+            for attempt in attempts:
+                _forget(connection, attempt)
+        done += len(attempts)
+    return done
+
+
+def _forget(connection: Connection, attempt: int) -> None:
+    gone = f"attempt = ? AND event >> {SEQ_BITS} IN (SELECT stream FROM tombstone)"
+    for table in ("attempt_event", "attempt_file", "tool_call"):
+        connection.execute(f"DELETE FROM {table} WHERE {gone}", (attempt,))
+    connection.execute(f"DELETE FROM attempt_stream WHERE attempt = ? AND {_GONE}", (attempt,))
+    if any(connection.execute("SELECT 1 FROM attempt WHERE id = ?", (attempt,))):
+        projection.refold(connection, attempt)
+
+
+def forget_for_good(connection: Connection) -> int:
+    """The same, and the words of what went are written out of the full-text index too."""
+    done = forget(connection)
+    if done:
+        with Transaction(connection):
+            connection.execute("INSERT INTO attempt_fts(attempt_fts) VALUES('optimize')")
+    return done

@@ -1,0 +1,1 @@
+"""The code graph: files, symbols, chunks and the edges between them, in `graph.db`."""

@@ -1,0 +1,180 @@
+"""One file's definitions, references, imports, docs and chunks."""
+
+from __future__ import annotations
+
+import re
+
+from tracedesk.codegraph.graph import chunks, languages
+from tracedesk.codegraph.graph.model import Extract, Import, Reference, Symbol
+from tracedesk.codegraph.graph.syntax import docs, exports, grammars, imports, names, vyper
+from tracedesk.codegraph.graph.syntax.marks import Marks, collect
+from tracedesk.codegraph.graph.syntax.nesting import Nest, Nested, nest, reference_kind
+from tracedesk.codegraph.graph.syntax.signatures import HEADER, signature
+from tracedesk.codegraph.graph.syntax.source import Source, decoded
+
+STATEMENT = 32_768
+"""Bytes of an import statement that are looked at."""
+
+_HASH_COMMENTS = frozenset(("python", "vyper", "ruby", "bash"))
+_PROSE = frozenset(("markdown", "restructuredtext", "text"))
+_ECMASCRIPT = frozenset(("javascript", "typescript", "tsx"))
+_CPP_HEADER = re.compile(
+    rb"(?m)^[ \t]*(?:class|namespace|template|using)\b[^;\n]*[{<;=]|^[ \t]*(?:public|private):"
+)
+_TRAIT_IMPL = re.compile(rb"\bfor\b")
+
+
+def extract(path: str, text: bytes, language: str, *, timeout_s: float = 2.0) -> Extract:
+    """Return what a file holds. Bad source is never an error: `problem` says what could not be read."""
+    source = Source(text)
+    if language == "c" and path.endswith(".h") and _CPP_HEADER.search(text):
+        language = "cpp"
+    if language not in languages.WHEELS:
+        return _as_text(source, language, _undecodable(text))
+    grammar = grammars.grammar(language)
+    if grammar is None:
+        return _as_text(source, language, "no_grammar")
+    plain, blocks = vyper.covered(text) if language == "vyper" else (text, ())
+    tree = grammar.parse(plain, timeout_s)
+    if tree is None:
+        return _as_text(source, language, "parse_timeout")
+    marks = collect(grammar, tree)
+    marks.definitions |= {block[:2]: block for block in blocks}
+    return _Reading(source, language, marks).extract()
+
+
+def _undecodable(text: bytes) -> str | None:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return "undecodable"
+    return None
+
+
+def _as_text(source: Source, language: str, problem: str | None) -> Extract:
+    doc = docs.title(source) if language in _PROSE else ""
+    return Extract(language, source.lines, doc, (), (), (), chunks.cut(source, ()), problem)
+
+
+class _Reading:
+    """One file being read: its text, what the queries found, and the rules of its language."""
+
+    def __init__(self, source: Source, language: str, marks: Marks) -> None:
+        self.source = source
+        self.text = source.text
+        self.language = language
+        self.marks = marks
+        self.found: Nest = nest(source.text, marks.sorted())
+        self.exported = exports.rule(language, source.text)
+        self.hash_comments = language in _HASH_COMMENTS
+        self.any_marked = bool(marks.exports or self.found.exported or language == "rust")
+
+    def extract(self) -> Extract:
+        symbols = self._symbols()
+        return Extract(
+            language=self.language,
+            lines=self.source.lines,
+            doc=self._file_doc(),
+            symbols=symbols,
+            references=self._references(),
+            imports=self._imports(),
+            chunks=chunks.cut(self.source, symbols),
+            problem=_undecodable(self.text),
+        )
+
+    def _symbols(self) -> tuple[Symbol, ...]:
+        symbols: list[Symbol] = []
+        for place, definition in enumerate(self.found.definitions):
+            outer = symbols[definition.parent] if definition.parent >= 0 else None
+            symbols.append(self._symbol(place, definition, outer))
+        return tuple(symbols)
+
+    def _symbol(self, place: int, definition: Nested, outer: Symbol | None) -> Symbol:
+        mark, text = definition.mark, self.text
+        end = -mark.end if outer is None else min(-mark.end, outer.span.end_byte)
+        header = text[mark.header_start : min(mark.header_end or end, mark.header_start + HEADER)]
+        before = text[mark.start : mark.name_start]
+        owner, name = names.split(text[mark.name_start : mark.name_end], self.language)
+        case = exports.Case(
+            name,
+            definition.kind,
+            mark.start,
+            before,
+            header,
+            outer.kind if outer else "",
+            outer.exported if outer else True,
+            outer.span.start_byte if outer else -1,
+            self.any_marked and self._marked(definition),
+        )
+        span = self.source.span(mark.start, end)
+        return Symbol(
+            name,
+            self._qualified(definition, outer, owner, name, header),
+            names.kind(definition.kind, name, before),
+            span,
+            signature(header, has_body=mark.header_end > 0, hash_comments=self.hash_comments),
+            self._doc(place, span.start, outer),
+            self.exported(case),
+            None if outer is None else definition.parent,
+        )
+
+    def _qualified(
+        self, definition: Nested, outer: Symbol | None, owner: str, name: str, header: bytes
+    ) -> str:
+        parts = [outer.qualified] if outer else []
+        parts += [
+            names.space(self.text[mark.name_start : mark.name_end], mark.kind) for mark in definition.spaces
+        ]
+        if self.language == "go" and definition.kind == "method" and outer is None:
+            owner = names.receiver(header)
+        return names.joined(*parts, owner, name) if parts or owner else name
+
+    def _marked(self, definition: Nested) -> bool:
+        mark = definition.mark
+        if (
+            mark.start in self.marks.exports
+            or self.text[mark.name_start : mark.name_end] in self.found.exported
+        ):
+            return True
+        if not definition.spaces or definition.spaces[-1].kind != "impl":
+            return False
+        around = definition.spaces[-1]
+        return bool(_TRAIT_IMPL.search(self.text, around.start, around.name_start))
+
+    def _doc(self, place: int, line: int, outer: Symbol | None) -> str:
+        if (doc := self.found.docs.get(place)) is not None:
+            return docs.docstring(self.text[slice(*doc)])
+        if outer is not None and outer.span.start == line:
+            return ""
+        return docs.comment_above(self.source, line - 1, self.hash_comments)
+
+    def _file_doc(self) -> str:
+        if (doc := self.found.docs.get(-1)) is not None:
+            return docs.docstring(self.text[slice(*doc)])
+        return docs.head_comment(self.source, self.hash_comments)
+
+    def _references(self) -> tuple[Reference, ...]:
+        row = self.source.row
+        return tuple(
+            [
+                Reference(
+                    name.decode("utf-8", "replace"),
+                    reference_kind(action),
+                    row(at) + 1,
+                    None if holder < 0 else holder,
+                )
+                for (name, action, holder), at in self.found.references.items()
+            ]
+        )
+
+    def _imports(self) -> tuple[Import, ...]:
+        found = [taken for start, end in self.found.imports for taken in self._taken(start, end)]
+        if self.language in _ECMASCRIPT and b"require(" in self.text:
+            found += [Import(*taken, self.source.row(at) + 1) for at, taken in imports.required(self.text)]
+            found.sort(key=lambda taken: taken.line)
+        return tuple(found)
+
+    def _taken(self, start: int, end: int) -> list[Import]:
+        return imports.taken(
+            self.language, decoded(self.text[start : min(end, start + STATEMENT)]), self.source.row(start) + 1
+        )

@@ -1,0 +1,1 @@
+"""Our tag queries, one file for each language or for what several share."""

@@ -1,0 +1,269 @@
+"""Edges from names: which file an import means, and which definitions a reference means.
+
+A reference means the definitions of its name in its own file; else those in files that its file imports;
+else, when there are at most `MOST` of them in the project, the exported ones of its language family. The
+answer depends only on what files hold, never on the order in which they came, so a graph that was updated
+file by file has the edges of one that was built at once.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Final
+
+from tracedesk.codegraph.graph.modules import Candidate, Want, family_of, meant, trail_of, wants
+from tracedesk.codegraph.graph.schema import (
+    FILE_IMPORTS_FILE,
+    ROW_BITS,
+    SYMBOL_REFERENCES_SYMBOL,
+    rows_of,
+)
+from tracedesk.journal.sqlite import Connection
+
+MOST: Final = 3
+"""A name with more exported definitions in the project than this says nothing about which one is meant."""
+
+MOST_NEAR: Final = 4
+"""The same among the definitions of one file, or of the files it imports."""
+
+Pair = tuple[int, int]
+
+_FEW: Final = 32
+_CACHED: Final = 65_536
+
+
+class Resolver:
+    """Resolves names of one project over what a connection sees; forget it when the rows change."""
+
+    def __init__(self, connection: Connection, project: int) -> None:
+        self._connection = connection
+        self.project = project
+        self.candidates = lru_cache(_CACHED)(self._candidates)
+        self.meant_from = lru_cache(_CACHED)(self._meant_from)
+        self.exported_in = lru_cache(_CACHED)(self._exported_in)
+        self.everywhere = lru_cache(_CACHED)(self._everywhere)
+        self.exported = lru_cache(_CACHED)(self._exported)
+
+    # --- imports
+
+    def imports_of(self, file: int, path: str, family: int) -> set[int]:
+        """The files that a file imports."""
+        query = "SELECT module, names FROM import WHERE id BETWEEN ? AND ?"
+        found: set[int] = set()
+        for module, names in self._connection.execute(query, rows_of(file)):
+            found |= self._meant(path, family, module, names)
+        return found
+
+    def _meant(self, path: str, family: int, module: str, names: str) -> set[int]:
+        folder = posixpath.dirname(path)
+        found: set[int] = set()
+        for want in wants(family, path, module, names.split()):
+            files = self.meant_from(want, folder, family)
+            if any(candidate.path == path for candidate in files):
+                files = meant(want, folder, family, self._candidates_for(want), but=path)
+            found.update(candidate.id for candidate in files)
+        return found
+
+    def _meant_from(self, want: Want, folder: str, family: int) -> list[Candidate]:
+        return meant(want, folder, family, self._candidates_for(want))
+
+    def _candidates_for(self, want: Want) -> Iterable[Candidate]:
+        by_trail = self.candidates(want.stem)
+        return by_trail.get(want.tail, ()) if want.exact else chain.from_iterable(by_trail.values())
+
+    def _candidates(self, stem: str) -> dict[str, list[Candidate]]:
+        """The files with a stem, by their trails."""
+        found: dict[str, list[Candidate]] = {}
+        query = "SELECT id, path, language FROM file WHERE project = ? AND stem = ? AND deleted = 0"
+        for id, path, language in self._connection.execute(query, (self.project, stem)):
+            family = family_of(language)
+            trail = trail_of(path, family)
+            found.setdefault(trail, []).append(Candidate(id, path, trail, family))
+        return found
+
+    # --- references
+
+    def references_of(self, file: int, family: int, imported: Iterable[int]) -> set[Pair]:
+        """The edges from the symbols of a file."""
+        query = "SELECT name, holder FROM reference WHERE id BETWEEN ? AND ? AND holder IS NOT NULL"
+        uses = list(self._connection.execute(query, rows_of(file)))
+        if not uses:
+            return set()
+        local, parents = self._local(file)
+        near = self._near(imported, family, {name for name, _ in uses} - local.keys())
+        edges: set[Pair] = set()
+        for name, holder in uses:
+            here = local.get(name)
+            if here is not None:
+                targets: Sequence[int] = _own(here, parents, holder)
+            elif (among := near.get(name)) is not None:
+                targets = among if len(among) <= MOST_NEAR else ()
+            else:
+                targets = self.everywhere(name, family)
+            for target in targets:
+                if target != holder:
+                    edges.add((holder, target))
+        return edges
+
+    def holders(self, name: str, file: int) -> list[int]:
+        """The symbols of a file that use a name."""
+        query = """
+            SELECT DISTINCT holder FROM reference WHERE project = ? AND name = ? AND holder BETWEEN ? AND ?
+        """
+        return [row[0] for row in self._connection.execute(query, (self.project, name, *rows_of(file)))]
+
+    def users(self, name: str) -> dict[int, list[int]]:
+        """Every file in which a symbol uses a name, with those symbols."""
+        query = """
+            SELECT DISTINCT holder FROM reference WHERE project = ? AND name = ? AND holder IS NOT NULL
+        """
+        found: dict[int, list[int]] = {}
+        for (holder,) in self._connection.execute(query, (self.project, name)):
+            found.setdefault(file_of(holder), []).append(holder)
+        return found
+
+    def uses_of(
+        self, name: str, file: int, holders: Sequence[int], family: int, imported: Iterable[int]
+    ) -> set[Pair]:
+        """The edges that one name makes from the symbols of a file that use it."""
+        here, parents = self._named_in(name, file, family, holders)
+        if here:
+            return {(h, t) for h in holders for t in _own(here, parents, h) if t != h}
+        among = self._among(name, family, set(imported))
+        if among:
+            targets: Sequence[int] = among if len(among) <= MOST_NEAR else ()
+        else:
+            targets = self.everywhere(name, family)
+        return {(holder, target) for holder in holders for target in targets if target != holder}
+
+    def _among(self, name: str, family: int, files: set[int]) -> list[int]:
+        """The exported definitions of a name in some files."""
+        few = self.exported(name, family, _FEW + 1)
+        if len(few) <= _FEW:
+            return [id for id in few if file_of(id) in files]
+        return [id for file in sorted(files) for id in self.named_in_scope(name, file, family)]
+
+    def _local(self, file: int) -> tuple[dict[str, list[int]], dict[int, int | None]]:
+        local: dict[str, list[int]] = {}
+        parents: dict[int, int | None] = {}
+        query = "SELECT id, name, parent FROM symbol WHERE id BETWEEN ? AND ?"
+        for id, name, parent in self._connection.execute(query, rows_of(file)):
+            local.setdefault(name, []).append(id)
+            parents[id] = parent
+        return local, parents
+
+    def _named_in(
+        self, name: str, file: int, family: int, holders: Iterable[int]
+    ) -> tuple[list[int], dict[int, int | None]]:
+        here = [id for scope in (0, family) for id in self.named_in_scope(name, file, scope)]
+        if len(here) < 2:
+            return here, {}
+        query = "SELECT parent FROM symbol WHERE id = ?"
+        asked = {*here, *holders}
+        return here, {id: next(self._connection.execute(query, (id,)))[0] for id in asked}
+
+    def _near(self, imported: Iterable[int], family: int, names: set[str]) -> dict[str, list[int]]:
+        """Of some names the exported definitions in the files that are imported."""
+        near: dict[str, list[int]] = {}
+        for other in sorted(set(imported)):
+            exported = self.exported_in(other, family)
+            for name in exported.keys() & names:
+                near.setdefault(name, []).extend(exported[name])
+        return near
+
+    def _exported_in(self, file: int, family: int) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        query = "SELECT name, id FROM symbol WHERE id BETWEEN ? AND ? AND scope = ?"
+        for name, id in self._connection.execute(query, (*rows_of(file), family)):
+            found.setdefault(name, []).append(id)
+        return found
+
+    def named_in_scope(self, name: str, file: int, family: int) -> list[int]:
+        query = "SELECT id FROM symbol WHERE project = ? AND name = ? AND scope = ? AND id BETWEEN ? AND ?"
+        rows = self._connection.execute(query, (self.project, name, family, *rows_of(file)))
+        return [row[0] for row in rows]
+
+    def _everywhere(self, name: str, family: int) -> tuple[int, ...]:
+        found = self.exported(name, family, MOST + 1)
+        return found if len(found) <= MOST else ()
+
+    def _exported(self, name: str, family: int, most: int) -> tuple[int, ...]:
+        """Up to so many exported definitions of a name in a language family."""
+        query = "SELECT id FROM symbol WHERE project = ? AND name = ? AND scope = ? LIMIT ?"
+        rows = self._connection.execute(query, (self.project, name, family, most))
+        return tuple(row[0] for row in rows)
+
+
+def _own(here: Sequence[int], parents: dict[int, int | None], holder: int) -> Sequence[int]:
+    """Of several definitions in one file the holder's neighbours, or all when they are few."""
+    if len(here) == 1:
+        return here
+    around = parents.get(holder)
+    beside = [id for id in here if parents[id] == around]
+    if beside and around is not None:
+        return beside if len(beside) <= MOST_NEAR else ()
+    return here if len(here) <= MOST_NEAR else ()
+
+
+def resolve_imports(
+    connection: Connection, project: int, cancelled: Callable[[], None]
+) -> Generator[list[Pair]]:
+    """Every import edge of a project, some files at a time."""
+    resolver = Resolver(connection, project)
+    pairs: list[Pair] = []
+    for id, path, family in _files(connection, project):
+        pairs += ((id, other) for other in sorted(resolver.imports_of(id, path, family)))
+        if len(pairs) >= _BATCH:
+            cancelled()
+            yield pairs
+            pairs = []
+    yield pairs
+
+
+def resolve_references(
+    connection: Connection, project: int, cancelled: Callable[[], None]
+) -> Generator[list[Pair]]:
+    """Every reference edge of a project whose import edges are there, some files at a time."""
+    resolver = Resolver(connection, project)
+    pairs: list[Pair] = []
+    for id, _, family in _files(connection, project):
+        imported = imported_by(connection, id)
+        pairs += sorted(resolver.references_of(id, family, imported))
+        if len(pairs) >= _BATCH:
+            cancelled()
+            yield pairs
+            pairs = []
+    yield pairs
+
+
+_BATCH: Final = 20_000
+
+
+def _files(connection: Connection, project: int) -> list[tuple[int, str, int]]:
+    query = "SELECT id, path, language FROM file WHERE project = ? AND deleted = 0 ORDER BY id"
+    return [(id, path, family_of(language)) for id, path, language in connection.execute(query, (project,))]
+
+
+def imported_by(connection: Connection, file: int) -> list[int]:
+    """The files that a file imports, by its edges."""
+    query = "SELECT dst FROM edge WHERE kind = ? AND src = ?"
+    return [row[0] for row in connection.execute(query, (FILE_IMPORTS_FILE, file))]
+
+
+def importers_of(connection: Connection, file: int) -> list[int]:
+    """The files that import a file, by their edges."""
+    query = "SELECT src FROM edge WHERE kind = ? AND dst = ?"
+    return [row[0] for row in connection.execute(query, (FILE_IMPORTS_FILE, file))]
+
+
+def edges_from(connection: Connection, file: int) -> set[Pair]:
+    """The reference edges from the symbols of a file."""
+    query = "SELECT src, dst FROM edge WHERE kind = ? AND src BETWEEN ? AND ?"
+    return set(connection.execute(query, (SYMBOL_REFERENCES_SYMBOL, *rows_of(file))))
+
+
+def file_of(row: int) -> int:
+    return row >> ROW_BITS

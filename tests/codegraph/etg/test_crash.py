@@ -1,0 +1,38 @@
+"""kill -9 of a logger at any moment: what was acknowledged is there, with the projections it belongs to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.codegraph.etg.crash import Tally, kill_loggers
+
+
+def _assert_nothing_lost(tally: Tally, kills: int) -> None:
+    print(tally)
+    assert tally.problems == []
+    assert tally.kills == kills
+    assert tally.acknowledged > 3 * kills, "loggers lived long enough to prove something"
+
+
+def test_40_kills_lose_no_acknowledged_event_and_leave_whole_projections(tmp_path: Path) -> None:
+    _assert_nothing_lost(kill_loggers(tmp_path, "ours", 40), 40)
+
+
+@pytest.mark.judge
+@pytest.mark.timeout(900)
+def test_1000_kills_lose_no_acknowledged_event_and_leave_whole_projections(tmp_path: Path) -> None:
+    tally = kill_loggers(tmp_path, "ours", 1_000, seed=2)
+    _assert_nothing_lost(tally, 1_000)
+    assert tally.in_flight_kept > 0, "some kills fell between the commit and its acknowledgement"
+
+
+@pytest.mark.parametrize(
+    ("writer", "finding"),
+    [("acknowledges_first", "instead of"), ("projects_later", "the projections are not")],
+)
+def test_the_harness_catches_a_naive_logger(tmp_path: Path, writer: str, finding: str) -> None:
+    tally = kill_loggers(tmp_path, writer, 120)
+    print(tally)
+    assert finding in tally.problems[0]

@@ -1,0 +1,92 @@
+"""Attempts at a desk that serves: who may shape them, and what is said when the trace cannot be written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.codegraph.desks import Agent, agent, shop
+from tests.journal.samples import raw
+from tests.support import VERSION, modern, run
+from tracedesk.codegraph.etg import read
+from tracedesk.journal import sqlite as journal_sqlite
+from tracedesk.wire.auth import Tokens
+
+
+async def _fail_in(desk: Agent, attempt: str, secret: str | None) -> None:
+    """A tool call that fails, said to be of an attempt, by whoever has this token."""
+    extra = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+    message = modern("tools/call", {"name": "get_events_by_type", "arguments": {"runId": "none"}})
+    message["params"]["_meta"] = {**message["params"]["_meta"], "tracedesk/attempt": attempt}
+    headers = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/call", "Mcp-Name": "get_events_by_type"}
+    reply = await replace(desk.client, extra=extra).post("/mcp", message, headers)
+    assert reply.envelope["error"]["code"] == "INVALID_PARAMETER"
+
+
+def test_only_those_who_may_write_shape_attempts(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+
+    async def main() -> None:
+        async with agent(home, shop(tmp_path / "shop"), toolsets=("codegraph", "backtest")) as desk:
+            reader = Tokens(home).issue("reader", ("read",))
+            writer = Tokens(home).issue("writer", ("read", "write"))
+            answer = {"content": "Fixed.", "query": "session expires"}
+            await desk.call("etg_log_event", attempt_id="mine", kind="answer_rendered", payload=answer)
+            before = await desk.call("etg_get_attempt", attempt_id="mine")
+            for secret in (None, reader):
+                await _fail_in(desk, "mine", secret)
+                await _fail_in(desk, "theirs", secret)
+            await _fail_in(desk, "seen", writer)
+            await desk.call("graph_index_project", project_root=str(tmp_path / "shop"), files=["."])
+            assert await desk.call("etg_get_attempt", attempt_id="mine") == before
+            listed = (await desk.call("etg_timeline"))["attempts"]
+            named = {each["attempt_id"] for each in listed}
+            assert named == {"mine", "seen"}, named
+
+    run(main())
+
+
+def test_a_trace_that_others_hold_is_an_error_of_the_family(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_sqlite, "BUSY_SECONDS", 0.05)
+
+    async def main() -> None:
+        async with agent(tmp_path / "home", shop(tmp_path / "shop")) as desk:
+            event = {"attempt_id": "a", "kind": "answer_rendered", "payload": {"content": "Done."}}
+            await desk.call("etg_log_event", **event)
+            with raw(tmp_path / "home" / "trace.db") as holder:
+                holder.execute("BEGIN IMMEDIATE")
+                refused = await desk.refused("etg_log_event", **{**event, "attempt_id": "b"})
+                holder.execute("ROLLBACK")
+            assert refused["code"] == "DATABASE_ERROR"
+            assert "try again" in refused["message"].lower()
+            logged = await desk.call("etg_log_event", **{**event, "attempt_id": "b"})
+            assert logged["duplicate"] is False, "what was refused was not logged"
+
+    run(main())
+
+
+def test_every_event_of_a_long_attempt_is_reached_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read, "MOST_EVENTS", 3)
+
+    async def main() -> None:
+        async with agent(tmp_path / "home", shop(tmp_path / "shop")) as desk:
+            for number in range(7):
+                event = {"attempt_id": "a", "kind": "answer_rendered", "event_id": str(number)}
+                await desk.call("etg_log_event", **event, payload={"content": f"Answer {number}."})
+            seen, more = list[str](), dict[str, str]()
+            while True:
+                page = await desk.call("etg_get_attempt", attempt_id="a", **more)
+                seen += [each["event_id"] for each in page["events"]]
+                following = page.get("nextCursor")
+                if following is None:
+                    break
+                more = {"cursor": following}
+            assert seen == [str(number) for number in range(7)]
+
+    run(main())

@@ -1,0 +1,22 @@
+"""A parsing process that one file ends, as a grammar can that takes memory without end."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from tracedesk.codegraph.graph import parse, worker
+from tracedesk.codegraph.graph.model import Extract
+
+_extract = parse.extract
+
+
+def _deadly(path: str, text: bytes, language: str, *, timeout_s: float = 2.0) -> Extract:
+    if path == os.environ["TRACEDESK_TEST_DEADLY"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return _extract(path, text, language, timeout_s=timeout_s)
+
+
+if __name__ == "__main__":
+    parse.extract = _deadly
+    worker.main()
