@@ -444,7 +444,7 @@ class Recorder:
                     self._changed.notify_all()
         except BaseException as problem:
             with self._changed:
-                self._failure = _first(problem)
+                self._failure = problem
                 self._changed.notify_all()
 
     def _taken(self) -> tuple[list[Draft], list[bytes]] | None:
@@ -517,13 +517,6 @@ def _type(given: EventType | str) -> EventType:
     if found is None:
         raise ValueError(f"type: {given!r} is no event type; use one of {', '.join(TYPES)}")
     return found
-
-
-def _first(problem: BaseException) -> BaseException:
-    """What went wrong first: an SQLite that cannot write cannot clean up, either."""
-    while isinstance(problem, SQLiteError) and isinstance(problem.__context__, SQLiteError):
-        problem = problem.__context__
-    return problem
 
 
 def _told(problem: BaseException) -> str:
