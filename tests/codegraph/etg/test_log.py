@@ -128,6 +128,14 @@ def test_without_times_the_newest_event_that_comes_again_within_five_seconds_is_
     assert not bench.log("a", "checkpoint").duplicate
 
 
+def test_members_in_another_order_say_the_same(bench: Bench) -> None:
+    nested = {"path": "x", "depth": [{"a": 1, "b": 2}]}
+    turned = {"depth": [{"b": 2, "a": 1}], "path": "x"}
+    first = bench.log("a", "tool_start", {"tool": "grep", "arguments": nested})
+    again = bench.log("a", "tool_start", {"arguments": turned, "tool": "grep"})
+    assert (again.duplicate, again.event_id) == (True, first.event_id)
+
+
 def test_a_tool_that_runs_twice_within_five_seconds_has_run_twice(bench: Bench) -> None:
     for _ in range(2):
         assert not bench.start("a", "read_file", {"path": "a.py"}).duplicate

@@ -92,7 +92,7 @@ class Stored:
 def prepare(event: NewEvent, facts: Facts, secrets: Secrets, payloads: Payloads) -> Prepared:
     """Redact an event, move what is too large into a payload, and encode it."""
     frame, payload, document = _redacted(event, facts, secrets)
-    frame["hash"] = f"{digest_of(event.kind, frame.get('call'), document):016x}"
+    frame["hash"] = f"{digest_of(event.kind, frame.get('call'), payload):016x}"
     cut = len(document) > LARGEST_PAYLOAD
     if cut:
         document = _cut(event.kind, payload, document, frame, payloads)
@@ -112,10 +112,17 @@ def read(event: int, kind: str, time_ns: int, body: bytes) -> Stored:
     )
 
 
-def digest_of(kind: str, call_id: str | None, document: bytes) -> int:
-    """Equal for events that say the same."""
+def digest_of(kind: str, call_id: str | None, payload: Any) -> int:
+    """Equal for events that say the same, in whatever order their members come."""
     head = f"{kind}\n{call_id or ''}\n".encode()
-    return int.from_bytes(hashlib.sha256(head + document).digest()[:8], "big")
+    return int.from_bytes(hashlib.sha256(head + json.dumps(_ordered(payload))).digest()[:8], "big")
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return {name: _ordered(members[name]) for name in sorted(members)}
+    return [_ordered(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _signed(digest: int) -> int:
