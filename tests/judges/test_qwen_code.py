@@ -126,7 +126,8 @@ def test_hooks_that_install_writes_make_a_session_an_attempt(place: Place) -> No
     place.tracedesk("uninstall", "--client", "qwen-code")
     left = json.loads(place.settings.read_text())
     assert plugin.SCRIPT.name not in place.settings.read_text()
-    assert (left["ui"], left["mcpServers"], left["hooks"]) == ({"theme": "x"}, {}, {})
+    assert left["ui"] == {"theme": "x"}
+    assert not left.keys() & {"mcpServers", "hooks"}
     with traced(place.home) as desk:
         # The desk that Qwen Code itself started may have drained some of it already.
         assert desk.drain().aside == 0
