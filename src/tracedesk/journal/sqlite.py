@@ -142,8 +142,10 @@ def create_private(path: Path) -> None:
         Path(blank).unlink()
 
 
-CHUNKS = (512, 64, 8, 1)
+CHUNKS = (512, 256, 64, 8, 1)
 """Rows per statement: each statement hands the interpreter lock over, and opens its table's indexes, once."""
+_LONGEST_KEPT = 16_384
+"""Bytes of a statement that the engine keeps prepared; a longer one is compiled each time."""
 
 
 def insert(connection: Connection, into: str, columns: Sequence[Sequence[Any]]) -> None:
@@ -156,6 +158,8 @@ def insert(connection: Connection, into: str, columns: Sequence[Sequence[Any]]) 
     for chunk in CHUNKS:
         step = chunk * width
         statement = _values(into, width, chunk)
+        if len(statement) > _LONGEST_KEPT and chunk > 1:
+            continue
         while len(flat) - done >= step:
             connection.execute(statement, flat[done : done + step])
             done += step

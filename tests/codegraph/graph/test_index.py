@@ -326,6 +326,25 @@ def test_parsing_processes_give_the_graph_that_one_gives(desk: Desk, tmp_path: P
         many.store.parsers.close()
 
 
+def test_an_index_that_fails_at_once_leaves_one_waiting_parser(tmp_path: Path) -> None:
+    parsers = Parsers()
+    with Desk(tmp_path, parsers) as desk:
+        named = [f"missing{n}.py" for n in range(100)]
+        for _ in range(2):
+            with pytest.raises(NothingAccepted):
+                desk.index(named, workers=3)
+            assert len(_parsers_of(os.getpid())) == 1
+        parsers.close()
+        assert not _parsers_of(os.getpid())
+
+
+def _parsers_of(parent: int) -> list[int]:
+    """The parsing processes that a process has started and that live."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
+    rows = [line.split(maxsplit=2) for line in listed.stdout.splitlines()[1:]]
+    return [int(pid) for pid, of, args in rows if int(of) == parent and "graph.worker" in args]
+
+
 def test_very_long_paths_do_not_stop_parsers_and_their_parent_from_hearing_each_other(tmp_path: Path) -> None:
     deep = "/".join(["d" * 40] * 80)
     with Desk(tmp_path, Parsers()) as desk:

@@ -189,7 +189,10 @@ def index_project(
     limits = limits or Limits()
     real = project_root(jail, root)
     check = stopping(cancelled)
-    with store.locks.held(real, "index", _LOCK_SECONDS, check):
+    with (
+        store.locks.held(real, "index", _LOCK_SECONDS, check),
+        store.parsers.expecting(len(files), workers),
+    ):
         progress(0, 0, "scanning")
         scanned = scan(jail, real, files, takes, limits, check)
         run = _Run(

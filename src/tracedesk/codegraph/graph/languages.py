@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 from importlib import metadata, resources
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 EXTRACTOR: str
@@ -147,7 +146,7 @@ def language_of(path: str, hint: str | None = None) -> str | None:
         name = hint.strip().lower()
         name = _ALIASES.get(name, name)
         return name if name in _IDS else None
-    file = PurePosixPath(path.replace("\\", "/")).name.lower()
+    file = path.replace("\\", "/").rstrip("/").rpartition("/")[2].lower()
     if file in _NAMES:
         return _NAMES[file]
     _, dot, extension = file.rpartition(".")

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, field
 from typing import IO, Any, Final, Protocol, cast
 
@@ -47,6 +48,8 @@ _READ: Final = 1 << 20
 
 class Parsing(Protocol):
     """Whatever makes rows of files."""
+
+    def expecting(self, files: int, workers: int | None) -> AbstractContextManager[None]: ...
 
     def parsed(
         self,
@@ -123,6 +126,23 @@ class Parsers:
         job = (root, astuple(limits))
         count = min(_workers(len(tasks), workers), len(chunks))
         return _Crew(self, job, count, cancelled).outcomes(chunks)
+
+    @contextlib.contextmanager
+    def expecting(self, files: int, workers: int | None) -> Generator[None]:
+        """Have the processes started that so many files will take: they load while files are looked for."""
+        with self._lock:
+            missing = _workers(files, workers) - len(self._idle) if self._is_open else 0
+            self._idle += [_started() for _ in range(missing)]
+        try:
+            yield
+        finally:
+            self._end_spares()
+
+    def _end_spares(self) -> None:
+        with self._lock:
+            spares, self._idle = self._idle[KEPT:], self._idle[:KEPT]
+        for worker in spares:
+            worker.close()
 
     def borrow(self) -> _Worker:
         """A worker that waits, or a new one."""
