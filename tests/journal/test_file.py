@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.journal.samples import entries, raw
-from tracedesk.journal import Journal, JournalError, Reader, verify
+from tracedesk.journal import Journal, JournalError, Reader, file, verify
 
 
 @pytest.fixture
@@ -47,6 +48,21 @@ def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
 def test_commits_reach_the_disk_before_they_return(journal: Journal) -> None:
     assert journal.connection.pragma("journal_mode") == "wal"
     assert journal.connection.pragma("synchronous") == 2
+
+
+def test_a_journal_with_smaller_pages_goes_on_as_it_is(path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file, "FORMAT", replace(file.FORMAT, page=4096))
+        with Journal(path) as old:
+            old.open("a", "run")
+            old.append("a", entries(100))
+            assert old.connection.pragma("page_size") == 4096
+    with Journal(path) as journal:
+        assert journal.append("a", entries(100)) == range(101, 201)
+        assert journal.connection.pragma("page_size") == 4096
+    assert verify(path).is_sound
+    with Journal(path.with_name("new.db")) as new:
+        assert new.connection.pragma("page_size") == 8192
 
 
 def test_another_programs_database_is_refused_and_left_as_it_was(path: Path) -> None:

@@ -30,6 +30,8 @@ class Format:
     schema: str
     error: type[Exception]
     """What a file that cannot be opened as this kind is refused with."""
+    page: int = 4096
+    """Bytes of a page of a new file: larger ones suit rows that come in batches and stay."""
 
     def open_writer(self, path: Path, *, vfs: str | None = None) -> Connection:
         """A connection whose commits are on the disk when they return; makes the file if it is not there."""
@@ -41,6 +43,7 @@ class Format:
             connection.transaction_mode = "IMMEDIATE"
             self._refuse_foreign(connection)
             path.chmod(0o600)
+            connection.execute(f"PRAGMA page_size = {self.page}")
             patiently(connection, "PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             self._ensure_schema(connection)
