@@ -42,9 +42,8 @@ def _claim(era: Any, rounds: int) -> dict[str, Any]:
 
 
 def _contestants(folder: Path) -> list[Contestant]:
-    served = (sys.executable, "-m", "tests.fixtures.serve", "stdio", str(folder / "a"), "echo")
-    forgetful = (sys.executable, "-m", "benchmarks.servers.unrecorded", str(folder / "b"))
+    served = (sys.executable, "-m", "benchmarks.servers.recorded")
     return [
-        Contestant(OURS, "Tracedesk", stdio=served),
-        Contestant(FORGETFUL, "without records", stdio=forgetful),
+        Contestant(OURS, "Tracedesk", stdio=(*served, str(folder / "a"), "recorded")),
+        Contestant(FORGETFUL, "without records", stdio=(*served, str(folder / "b"), "forgotten")),
     ]

@@ -1,4 +1,7 @@
-"""Our desk over stdio with a recorder that keeps nothing: what a call costs without its record."""
+"""Our desk over stdio, with its recorder or with one that keeps nothing: what a record costs a call.
+
+`python -m benchmarks.servers.recorded HOME recorded|forgotten`: the same desk but for that.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,10 @@ _RECORD = CallRecord("", "", "", None, "", None, None, 0, durable=False)
 def main() -> None:
     import tracedesk.desk
 
-    tracedesk.desk.CallLog = Forgetful  # pyright: ignore[reportPrivateImportUsage]
-    serve.stdio(load({"home": Path(sys.argv[1]), "toolsets": ("desk",)}), extra=[echo])
+    home, kind = sys.argv[1:]
+    if kind == "forgotten":
+        tracedesk.desk.CallLog = Forgetful  # pyright: ignore[reportPrivateImportUsage]
+    serve.stdio(load({"home": Path(home), "toolsets": ("desk",)}), extra=[echo])
 
 
 if __name__ == "__main__":
