@@ -26,6 +26,7 @@ _ROW: Final = 24
 _CHECKPOINT_MS: Final = 250
 _OWN_TABLES: Final = ("stream", "event", "batch", "seal", "tombstone")
 Progress = Callable[[int, int, str], None]
+Refold = Callable[[Connection], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +148,13 @@ def prune(
     shrink: bool = False,
     clock: Clock | None = None,
     progress: Progress | None = None,
+    refold: Refold = lambda connection: None,
 ) -> Outcome:
     """Remove the plan's streams, give their space back, and sweep the payloads. Killed, it can be repeated.
 
-    The payloads are looked for again: between plan and deed someone may have begun to refer to one.
+    `refold` brings what a toolset has made of several streams to what is left of them, while their file is
+    still to be shrunk. The payloads are looked for again: between plan and deed someone may have begun to
+    refer to one.
     """
     clock = clock or SystemClock()
     outcome = Outcome()
@@ -159,7 +163,7 @@ def prune(
         for number, (file, streams) in enumerate(by_file):
             if progress is not None:
                 progress(number, len(by_file), file.name)
-            _prune_file(home, file, streams, shrink, clock, outcome)
+            _prune_file(home, file, streams, shrink, clock, outcome, refold)
         _sweep(home, clock.now_ns(), outcome)
     return outcome
 
@@ -169,7 +173,13 @@ def _place(stream: Sealed) -> tuple[Path, int]:
 
 
 def _prune_file(
-    home: Home, file: Path, streams: list[Sealed], shrink: bool, clock: Clock, outcome: Outcome
+    home: Home,
+    file: Path,
+    streams: list[Sealed],
+    shrink: bool,
+    clock: Clock,
+    outcome: Outcome,
+    refold: Refold,
 ) -> None:
     before = _size(file)
     try:
@@ -178,7 +188,7 @@ def _prune_file(
                 journal.prune(stream.name)
                 outcome.streams.append(stream)
             _drop_projections(journal.connection)
-            _forget_attempts(journal.connection)
+            refold(journal.connection)
             outcome.reusable += _give_back(journal.connection, shrink)
             if not _checkpoint(journal.connection):
                 outcome.notes.append(f"{file.name} gets smaller once those who read it now are done.")
@@ -201,13 +211,6 @@ def _drop_projections(connection: Connection) -> None:
                 quoted = table.replace('"', '""')
                 gone = f"event >> {SEQ_BITS} IN (SELECT stream FROM tombstone)"
                 connection.execute(f'DELETE FROM "{quoted}" WHERE {gone}')
-
-
-def _forget_attempts(connection: Connection) -> None:
-    """Attempts are made of several streams: those that lost one are made anew from what is left."""
-    from tracedesk.codegraph.etg.rebuild import forget_for_good
-
-    forget_for_good(connection)
 
 
 def _give_back(connection: Connection, forced: bool) -> int:

@@ -62,6 +62,7 @@ def _run(
 ) -> None:
     from tracedesk import prune as pruning
     from tracedesk.cli.progress import Bar
+    from tracedesk.codegraph.etg.rebuild import forget_for_good
 
     home = _home(console)
     chosen = pruning.plan(home, before_ns=before, down_to=size, kinds=kinds)
@@ -69,7 +70,7 @@ def _run(
         console.answer(_planned(home, chosen), _plan_text(home, chosen))
         return
     with Bar("prune") as bar:
-        outcome = pruning.prune(home, chosen, shrink=shrink, progress=bar.show)
+        outcome = pruning.prune(home, chosen, shrink=shrink, progress=bar.show, refold=forget_for_good)
     console.answer(_done(home, outcome), _done_text(outcome))
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from tracedesk.codegraph.capture import inbox, plugin
-from tracedesk.codegraph.capture.desk import newest_attempt
 from tracedesk.codegraph.capture.drain import Drain, Drained
 from tracedesk.codegraph.capture.inbox import Drop, Inbox
 from tracedesk.codegraph.etg.log import Etg
-from tracedesk.codegraph.etg.read import AttemptView, attempt
+from tracedesk.codegraph.etg.read import AttemptView, attempt, newest_attempt
 from tracedesk.home import Home
 from tracedesk.journal import Reader
 from tracedesk.payloads import Payloads

@@ -13,6 +13,7 @@ from tracedesk import prune
 from tracedesk.calls import CallLog
 from tracedesk.codegraph.etg import records
 from tracedesk.codegraph.etg.model import NewEvent
+from tracedesk.codegraph.etg.rebuild import forget_for_good
 from tracedesk.contract import Annotations, Call, Tool
 from tracedesk.errors import STANDARD
 from tracedesk.home import Home
@@ -171,7 +172,7 @@ def _later(bench: Bench, text: str) -> None:
 def _prune(bench: Bench, kinds: tuple[str, ...] = ()) -> prune.Outcome:
     home = Home(bench.path.parent)
     chosen = prune.plan(home, before_ns=bench.clock.now_ns() + 1, kinds=kinds, clock=bench.clock)
-    return prune.prune(home, chosen, clock=bench.clock)
+    return prune.prune(home, chosen, clock=bench.clock, refold=forget_for_good)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from tracedesk.codegraph.capture.inbox import Drop, Inbox
 from tracedesk.codegraph.capture.plugin import EVENTS
 from tracedesk.codegraph.capture.reminder import Similar
 from tracedesk.codegraph.etg.log import Etg
+from tracedesk.codegraph.etg.read import newest_attempt
 from tracedesk.home import Home
 from tracedesk.hosts import Host, HostCall
 from tracedesk.jobs import in_thread
@@ -157,17 +158,6 @@ class Capture:
             return {"text": await self.remind(drop)}
         except inbox.Malformed:
             return {"text": None}
-
-
-def newest_attempt(reader: Reader, prefix: str) -> tuple[str, bool] | None:
-    """The attempt of that prefix which arrived last, whatever its clock, and whether it has an answer."""
-    query = (
-        "SELECT name, EXISTS(SELECT 1 FROM attempt_event e WHERE e.attempt = a.id "
-        "AND e.kind = 'answer_rendered') FROM attempt a WHERE name >= ? AND name < ? "
-        "ORDER BY id DESC LIMIT 1"
-    )
-    rows = reader.connection.execute(query, (prefix, prefix + "\U0010ffff"))
-    return next(((name, bool(answered)) for name, answered in rows), None)
 
 
 @asynccontextmanager

@@ -445,3 +445,14 @@ def _place(cursor: str) -> tuple[int, int]:
         message = "cursor: not one of this tool's. Send the nextCursor of the previous page, or none."
         raise ToolError("INVALID_PARAMETER", message, {"path": ["cursor"]})
     return max(EARLIEST, min(int(started), LATEST)), min(int(identifier), LATEST)
+
+
+def newest_attempt(reader: Reader, prefix: str) -> tuple[str, bool] | None:
+    """The attempt of that prefix which arrived last, whatever its clock, and whether it has an answer."""
+    query = (
+        "SELECT name, EXISTS(SELECT 1 FROM attempt_event e WHERE e.attempt = a.id "
+        "AND e.kind = 'answer_rendered') FROM attempt a WHERE name >= ? AND name < ? "
+        "ORDER BY id DESC LIMIT 1"
+    )
+    rows = reader.connection.execute(query, (prefix, prefix + "\U0010ffff"))
+    return next(((name, bool(answered)) for name, answered in rows), None)
