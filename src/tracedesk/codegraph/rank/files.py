@@ -1,4 +1,4 @@
-"""Which files a question is about: the words, the names, the attempts and the meaning, in one score."""
+"""Which files a question is about: words, names, attempts, meaning and the code's own links, in one score."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from tracedesk.codegraph.graph.store import Project
 from tracedesk.codegraph.rank import lexical, memory, names
 from tracedesk.codegraph.rank.lexical import Passages
+from tracedesk.codegraph.rank.links import Links
 from tracedesk.codegraph.rank.listing import KINDS, Entry, Kind, Listing, Listings
 from tracedesk.codegraph.rank.names import Named
 from tracedesk.codegraph.rank.paths import speaks_of_tests
@@ -30,6 +31,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "attempts": 0.9,
     "companions": 0.3,
     "churn": 0.2,
+    "links": 0.1,
 }
 """Chosen once, by `benchmarks/codegraph_retrieval.py`, on repositories other than those that are reported."""
 
@@ -39,6 +41,8 @@ DEMOTED: Final[Mapping[Kind, float]] = {"source": 1.0, "test": 0.6, "other": 0.7
 
 SEEDS: Final = 5
 """Files whose companions are looked for, the best so far."""
+SOURCES: Final = 15
+"""Files from which rank flows along references and imports, the best so far."""
 MOST_HITS: Final = 100
 _SYMBOLS: Final = 3
 
@@ -103,6 +107,7 @@ class Ranker:
         self._meaning = meaning
         self._listings = Listings()
         self._churn = memory.Churn()
+        self._links = Links()
 
     def search(
         self,
@@ -121,6 +126,7 @@ class Ranker:
         ranking.by_words()
         ranking.by_memory()
         coverage = self._by_meaning(ranking)
+        ranking.by_links(self._links)
         k = max(0, min(k, MOST_HITS))
         return ranking.found(offset, k, coverage, symbols=symbols)
 
@@ -191,6 +197,13 @@ class _Ranking:
             changed = self._churn.of(self.trace, root)
             self._add_paths("churn", {path: score for path, score in changed.items() if path in known})
 
+    def by_links(self, links: Links) -> None:
+        """Files that the best so far use, and that use them."""
+        by_path = self.listing.by_path
+        seeds = [(by_path[path].id, weight) for path, weight in self._seeds(SOURCES)]
+        if seeds:
+            self.add("links", links.reached(self.graph, self.listing.project, seeds))
+
     def add(self, name: str, scores: Mapping[int, float], weight: float | None = None) -> None:
         """Keep the scores of a component as shares of the best; code sets the measure, unless it has none."""
         known = self.listing.by_id
@@ -218,14 +231,14 @@ class _Ranking:
         ]
         return paths[0] if len(paths) == 1 else frozenset[str]().union(*paths)
 
-    def _seeds(self) -> list[tuple[str, float]]:
+    def _seeds(self, most: int = SEEDS) -> list[tuple[str, float]]:
         """The files that were given, then the best so far."""
         totals, by_id = self._totals(), self.listing.by_id
-        best = sorted(totals, key=lambda file: (-totals[file], by_id[file].path))[:SEEDS]
-        given = [path for path in dict.fromkeys(self.question.files) if path in self.listing.by_path][:SEEDS]
-        most = totals[best[0]] if best else 1.0
+        best = sorted(totals, key=lambda file: (-totals[file], by_id[file].path))[:most]
+        given = [path for path in dict.fromkeys(self.question.files) if path in self.listing.by_path][:most]
+        top = totals[best[0]] if best else 1.0
         rest = [(by_id[file].path, totals[file]) for file in best]
-        return [(path, most) for path in given] + [(path, total) for path, total in rest if path not in given]
+        return [(path, top) for path in given] + [(path, total) for path, total in rest if path not in given]
 
     # --- the sum
 
