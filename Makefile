@@ -45,6 +45,7 @@ judges: dev
 test: dev
 	TRACEDESK_BUDGET=1 $(BIN)/python -m pytest -n 2 -m "not judge"
 
+judge: export TRACEDESK_RECORDINGS ?= $(wildcard $(CURDIR)/../shared/data/binance_spot)
 judge: judges
 	$(BIN)/python -m pytest -n 2 -m "judge and not alone" -rA
 	$(BIN)/python -m pytest -m "judge and alone" -rA
@@ -75,13 +76,14 @@ bench: judges
 	$(BIN)/python -m benchmarks.backtest
 	$(BIN)/python -m benchmarks.fuzz
 	$(BIN)/python -m benchmarks.fuzz_maze
+	$(BIN)/python -m benchmarks.exchange
 
 lock: dev
 	$(PIP) uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-		--extra tokens --extra fuzz --extra codegraph pyproject.toml requirements/build.in -o requirements/base.lock
+		--extra tokens --extra fuzz --extra exchange --extra codegraph pyproject.toml requirements/build.in -o requirements/base.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-		--extra tokens --extra fuzz --extra codegraph --extra dev pyproject.toml requirements/build.in -c requirements/base.lock -o requirements/dev.lock
+		--extra tokens --extra fuzz --extra exchange --extra codegraph --extra dev pyproject.toml requirements/build.in -c requirements/base.lock -o requirements/dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 		--extra semantic pyproject.toml -c requirements/base.lock -o requirements/semantic.lock
 
