@@ -23,23 +23,24 @@ class Misbehaved(Exception):
 
 def echo(era: Era, number: int) -> bytes:
     """A call of `echo` whose id and argument are both `number`."""
-    return _request(number, "tools/call", era, {"name": "echo", "arguments": {"n": number}})
+    return request(number, "tools/call", era, {"name": "echo", "arguments": {"n": number}})
 
 
 def list_tools(era: Era, number: int) -> bytes:
-    return _request(number, "tools/list", era, {})
+    return request(number, "tools/list", era, {})
 
 
 def initialize(number: int) -> bytes:
     hello = {"protocolVersion": VERSION["handshake"], "capabilities": {}, "clientInfo": _CLIENT}
-    return _request(number, "initialize", "handshake", hello)
+    return request(number, "initialize", "handshake", hello)
 
 
 def initialized() -> bytes:
     return _dump({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
 
-def _request(number: int, method: str, era: Era, params: dict[str, Any]) -> bytes:
+def request(number: int, method: str, era: Era, params: dict[str, Any]) -> bytes:
+    """Any request, in the words of its era."""
     if era == "modern":
         params = {**params, "_meta": _ENVELOPE}
     return _dump({"jsonrpc": "2.0", "id": number, "method": method, "params": params})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -111,4 +112,17 @@ def test_a_withheld_tool_is_not_there() -> None:
     toolset = _fresh()
     toolset.add(GOOD)
     assert GOOD.name in Registry([toolset]).tools
-    assert GOOD.name not in Registry([toolset], withheld={GOOD.name}).tools
+    assert GOOD.name not in Registry([toolset], withheld={GOOD.name: ""}).tools
+
+
+@pytest.mark.parametrize(
+    ("headers", "decided"), [({"X-Key": "key"}, True), ({"x-key": "key"}, False), ({}, True)]
+)
+def test_headers_are_declared_in_lower_case_and_with_who_decides_about_them(
+    headers: dict[str, str], decided: bool
+) -> None:
+    def accepts(table: Mapping[str, Any]) -> bool:
+        return True
+
+    with pytest.raises(DeclarationError, match="headers"):
+        Toolset("x", summary="A.", guide="b.", headers=headers, accepts_headers=accepts if decided else None)

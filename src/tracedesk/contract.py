@@ -10,19 +10,20 @@ import asyncio
 import hashlib
 import inspect
 import json
-import re
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from tracedesk import contracts
+from tracedesk.declared import DeclarationError, check_name, check_text, put
 from tracedesk.errors import STANDARD, Family
-from tracedesk.primitives.text import find_invisible
+from tracedesk.hooks import AcceptsHeaders, Canonical, Ended, Facts, Hooks, Watched
 
 S = TypeVar("S")
 Scope = Literal["read", "write", "trade"]
 ListKind = Literal["tools", "prompts", "resources"]
+CacheScope = Literal["public", "private"]
 Json = Any
 Arguments = dict[str, Any]
 
@@ -33,7 +34,6 @@ READ_DEADLINE: Final = 30.0
 """Seconds that a resource or a prompt may take."""
 
 _ANY_OBJECT: Final = {"type": "object"}
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 # --- what a handler is given -------------------------------------------------------------------
@@ -267,10 +267,6 @@ Handler = Callable[[Arguments, "Call[Any]"], Awaitable[Json]]
 # --- declarations ------------------------------------------------------------------------------
 
 
-class DeclarationError(ValueError):
-    """A declaration that misses metadata, repeats a name or hides characters."""
-
-
 @dataclass(frozen=True, slots=True)
 class Annotations:
     """MCP's hints about a tool; `read_only` also drives `--read-only`."""
@@ -327,14 +323,18 @@ class Resource:
     toolset: str
     subscribable: bool = False
     complete: Mapping[str, Completer] = field(default_factory=dict[str, "Completer"])
+    ttl_ms: int = 0
+    """How long a reading may be shown again instead of read again."""
+    cache_scope: CacheScope = "private"
+    """Whether readings of one client may be shown to others."""
 
     @property
     def is_template(self) -> bool:
         return "{" in self.uri
 
 
-Completer = Callable[[str, Mapping[str, str]], Awaitable[Sequence[str]]]
-"""`(prefix, the other arguments) -> values`, best first."""
+Completer = Callable[[str, Mapping[str, str], Any], Awaitable[Sequence[str]]]
+"""`(prefix, the other arguments, the toolset's state) -> values`, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,8 +414,8 @@ Opener = Callable[[Any], AbstractAsyncContextManager[Any]]
 Resolver = Callable[[str, Any, str], Awaitable[Source | None]]
 """`(reference, the toolset's state, the caller's scope) -> what it points at`."""
 
-Withhold = Callable[[Mapping[str, Any]], Collection[str]]
-"""`(the toolset's table of tracedesk.toml) -> the tools that are not served under it`."""
+Withhold = Callable[[Mapping[str, Any]], Mapping[str, str] | Sequence[str]]
+"""`(the toolset's table of tracedesk.toml) -> tools and prompts not served under it`, best with remedies."""
 
 
 class Toolset(Generic[S]):
@@ -430,15 +430,29 @@ class Toolset(Generic[S]):
         family: Family = STANDARD,
         open: Callable[[Any], AbstractAsyncContextManager[S]] | None = None,
         withhold: Withhold | None = None,
+        ended: Ended | None = None,
+        watched: Watched | None = None,
+        canonical: Canonical | None = None,
+        headers: Mapping[str, str] | None = None,
+        accepts_headers: AcceptsHeaders | None = None,
+        facts: Facts | None = None,
     ) -> None:
-        _check_name("toolset", name)
-        _check_text(f"toolset {name}", summary=summary, guide=guide)
+        check_name("toolset", name)
+        check_text(f"toolset {name}", summary=summary, guide=guide)
         self.name = name
         self.summary = summary
         self.guide = guide
         self.family = family
         self.open = open
         self.withhold = withhold
+        self.hooks = Hooks(
+            ended=ended,
+            watched=watched,
+            canonical=canonical,
+            headers=headers or {},
+            accepts_headers=accepts_headers,
+            facts=facts,
+        )
         self.tools: dict[str, Tool] = {}
         self.resources: dict[str, Resource] = {}
         self.prompts: dict[str, Prompt] = {}
@@ -485,11 +499,11 @@ class Toolset(Generic[S]):
 
     def add(self, tool: Tool) -> None:
         """Register `tool` after checking its metadata."""
-        _check_name("tool", tool.name)
+        check_name("tool", tool.name)
         schemas = json.dumps((tool.input, tool.output), ensure_ascii=False)
-        _check_text(f"tool {tool.name}", description=tool.description, schemas=schemas)
+        check_text(f"tool {tool.name}", description=tool.description, schemas=schemas)
         _check_tool(tool)
-        _add(self.tools, "tool", tool.name, tool)
+        put(self.tools, "tool", tool.name, tool)
 
     def resource(
         self,
@@ -498,13 +512,15 @@ class Toolset(Generic[S]):
         mime_type: str,
         subscribable: bool = False,
         complete: Mapping[str, Completer] | None = None,
+        ttl_ms: int = 0,
+        cache_scope: CacheScope = "private",
     ) -> Callable[[Handler], Handler]:
         """Declare a function as the reader of `uri`; template parts arrive as arguments."""
 
         def register(reader: Handler) -> Handler:
             description = inspect.getdoc(reader) or ""
-            _check_name("resource", reader.__name__)
-            _check_text(f"resource {uri}", uri=uri, description=description, mime_type=mime_type)
+            check_name("resource", reader.__name__)
+            check_text(f"resource {uri}", uri=uri, description=description, mime_type=mime_type)
             declared = Resource(
                 uri=uri,
                 name=reader.__name__,
@@ -514,8 +530,10 @@ class Toolset(Generic[S]):
                 toolset=self.name,
                 subscribable=subscribable,
                 complete=complete or {},
+                ttl_ms=ttl_ms,
+                cache_scope=cache_scope,
             )
-            _add(self.resources, "resource", uri, declared)
+            put(self.resources, "resource", uri, declared)
             return reader
 
         return register
@@ -525,14 +543,14 @@ class Toolset(Generic[S]):
 
         def register(getter: Handler) -> Handler:
             name, description = getter.__name__, inspect.getdoc(getter) or ""
-            _check_name("prompt", name)
-            _check_text(f"prompt {name}", description=description)
+            check_name("prompt", name)
+            check_text(f"prompt {name}", description=description)
             for argument in arguments:
-                _check_text(f"prompt {name}", name=argument.name, description=argument.description)
+                check_text(f"prompt {name}", name=argument.name, description=argument.description)
             declared = Prompt(
                 name=name, description=description, arguments=arguments, get=getter, toolset=self.name
             )
-            _add(self.prompts, "prompt", name, declared)
+            put(self.prompts, "prompt", name, declared)
             return getter
 
         return register
@@ -541,11 +559,11 @@ class Toolset(Generic[S]):
         """Declare a function as what takes documents posted to `path`."""
 
         def register(take: Take) -> Take:
-            _check_text(f"intake {path}", path=path, remedy=remedy)
+            check_text(f"intake {path}", path=path, remedy=remedy)
             declared = Intake(
                 path=path, toolset=self.name, scope=scope, largest=largest, remedy=remedy, take=take
             )
-            _add(self.intakes, "intake", path, declared)
+            put(self.intakes, "intake", path, declared)
             return take
 
         return register
@@ -556,25 +574,6 @@ class Toolset(Generic[S]):
             raise DeclarationError(f"toolset {self.name} declares two resolvers")
         self.resolver = resolver
         return resolver
-
-
-def _add(table: dict[str, Any], kind: str, name: str, declared: object) -> None:
-    if name in table:
-        raise DeclarationError(f"{kind} {name!r} is declared twice")
-    table[name] = declared
-
-
-def _check_name(kind: str, name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise DeclarationError(f"{kind} name {name!r} is not snake_case of at most 64 characters")
-
-
-def _check_text(owner: str, **texts: str) -> None:
-    for what, text in texts.items():
-        if not text.strip():
-            raise DeclarationError(f"{owner} has no {what}")
-        if hidden := find_invisible(text):
-            raise DeclarationError(f"{owner} hides characters in its {what}: {hidden}")
 
 
 def _check_tool(tool: Tool) -> None:

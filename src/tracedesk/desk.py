@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+import logging
+import traceback
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,7 @@ from tracedesk.config import Settings
 from tracedesk.contract import ListKind, Source, Toolset
 from tracedesk.home import Home
 from tracedesk.payloads import Payloads
-from tracedesk.primitives.redaction import Secrets
+from tracedesk.primitives.redaction import Secrets, redact_text
 from tracedesk.primitives.time import Clock, SystemClock, format
 from tracedesk.registry import Registry
 from tracedesk.toolsets import TOOLSETS, built, load
@@ -23,6 +25,8 @@ from tracedesk.wire.auth import OWNER
 from tracedesk.wire.dispatch import Dispatch, Load
 from tracedesk.wire.encode import Limits
 from tracedesk.wire.kernel import Kernel
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -70,7 +74,7 @@ class Desk:
             if toolset.resolver is not None:
                 found = await toolset.resolver(ref, self.states.get(toolset.name), scope)
                 if found is not None:
-                    return found
+                    return found if _may_see(found, scope, principal) else None
         return None
 
     def credential(self, scope: str, name: str) -> str | None:
@@ -81,6 +85,20 @@ class Desk:
 
     async def notify_lists(self, kind: ListKind) -> None:
         await self.kernel.notify_lists(kind)
+
+    # --- what transports tell
+
+    def end_scope(self, scope: str) -> None:
+        """A session is over: its credentials are wiped, and every toolset that cares is told."""
+        self.vault.wipe(scope)
+        for toolset in self.registry.toolsets:
+            if toolset.hooks.ended is not None:
+                try:
+                    toolset.hooks.ended(scope, self.states.get(toolset.name))
+                except Exception:
+                    # Text, not exc_info: a kept record would keep the frames, and with them their secrets.
+                    trace = redact_text(traceback.format_exc(), self.secrets)
+                    log.error("toolset %s failed to end a session\n%s", toolset.name, trace)
 
     # --- what people and the desk toolset ask
 
@@ -111,7 +129,7 @@ class Desk:
         }
 
     def figures(self) -> dict[str, Any]:
-        """The counts that `/health` shows to anyone."""
+        """The counts and settings that `/health` shows to anyone."""
         uptime = (self.clock.now_ns() - self.started_ns) // 1_000_000_000
         return {
             "status": "ok",
@@ -119,20 +137,32 @@ class Desk:
             "uptimeSeconds": uptime,
             "calls": self.calls.total,
             "errors": self.calls.errors,
+            **({"settings": self.registry.facts} if self.registry.facts else {}),
         }
 
 
 def _may_see(source: Source, scope: str, principal: str | None) -> bool:
-    """A call made with a token is shown to that token, to the owner's, and to a client on stdio."""
-    if source.kind != "call" or "principal" not in source.body:
+    """What names a principal is shown to that token, to the owner's, and to a client on stdio."""
+    body: Any = source.body
+    if scope.startswith("stdio:") or not isinstance(body, Mapping) or "principal" not in body:
         return True
-    return principal in (source.body["principal"], OWNER) or scope.startswith("stdio:")
+    return principal is not None and principal in (body["principal"], OWNER)
 
 
-def _withheld(toolsets: Iterable[Toolset[Any]], settings: Settings) -> set[str]:
-    """The tools that a toolset does not serve under its settings."""
-    tables = settings.tables
-    return {name for t in toolsets if t.withhold is not None for name in t.withhold(tables.get(t.name, {}))}
+def _withheld(toolsets: Iterable[Toolset[Any]], settings: Settings) -> dict[str, str]:
+    """What the toolsets do not serve under their settings, with what would make them."""
+    found: dict[str, str] = {}
+    for toolset in toolsets:
+        if toolset.withhold is not None:
+            names = toolset.withhold(settings.tables.get(toolset.name, {}))
+            found |= names if isinstance(names, Mapping) else dict.fromkeys(names, "")
+    return found
+
+
+def _facts(toolsets: Iterable[Toolset[Any]], settings: Settings) -> dict[str, Mapping[str, str]]:
+    """What the toolsets tell everybody of their settings."""
+    telling = ((toolset.name, toolset.hooks.facts) for toolset in toolsets)
+    return {name: facts(settings.tables.get(name, {})) for name, facts in telling if facts is not None}
 
 
 @asynccontextmanager
@@ -154,7 +184,12 @@ async def open_desk(
         calls=calls,
         book=CallBook(calls, payloads),
         payloads=payloads,
-        registry=Registry(toolsets, read_only=settings.read_only, withheld=_withheld(toolsets, settings)),
+        registry=Registry(
+            toolsets,
+            read_only=settings.read_only,
+            withheld=_withheld(toolsets, settings),
+            facts=_facts(toolsets, settings),
+        ),
         started_ns=clock.now_ns(),
     )
     desk.states["desk"] = desk
@@ -164,4 +199,5 @@ async def open_desk(
         for toolset in toolsets:
             if toolset.open is not None:
                 desk.states[toolset.name] = await stack.enter_async_context(toolset.open(desk))
+        stack.push_async_callback(desk.kernel.close)
         yield desk

@@ -32,16 +32,18 @@ class ClientCannot(ToolError):
 
 
 class UnknownTool(LookupError):
-    """No tool of that name is on this desk."""
+    """No tool of that name is on this desk; the remedy says how it would be, where it could."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, remedy: str = "") -> None:
         super().__init__(name[:80])
         self.name = name[:80]
+        self.remedy = remedy
 
     @property
     def envelope(self) -> Envelope:
         """The fuzz contract's envelope, which every door uses for this case."""
-        message = f"Tool {self.name!r} not found. Call tools/list for the names this desk serves."
+        remedy = self.remedy or "Call tools/list for the names this desk serves."
+        message = f"Tool {self.name!r} not found. {remedy}"
         return FUZZ.render(ToolError("TOOL_NOT_FOUND", message, {"tool": self.name}))
 
 

@@ -69,6 +69,31 @@ def http(
     run(main())
 
 
+def grpc(
+    settings: Settings, ready: Callable[[str, str], None], *, extra: Iterable[Toolset[Any]] = ()
+) -> None:
+    """Serve over gRPC on this machine; `ready(address, token)` is called once the port answers."""
+    from tracedesk.wire.grpc import run as run_grpc
+
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    listen(settings.host, settings.port).close()  # for the system's own error: gRPC's has no number
+
+    async def main() -> None:
+        async with open_desk(settings, extra=extra) as desk:
+            with _logged(desk, f"gRPC, {host}"):
+                guard, token = build_guard(desk, f"grpc://{host}")
+                _settle()
+                await run_grpc(
+                    desk.kernel,
+                    guard,
+                    desk.clock,
+                    f"{host}:{settings.port}",
+                    lambda port: ready(f"{host}:{port}", token),
+                )
+
+    run(main())
+
+
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket on `host`, or the system's own error."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -80,26 +105,40 @@ def listen(host: str, port: int) -> socket.socket:
 
 def build_app(desk: Desk, bind: Any) -> tuple[Any, str]:
     """The HTTP app of an open desk, and the owner's token."""
-    from tracedesk.wire.auth import Tokens
-    from tracedesk.wire.guard import LOOPBACK, Guard
+    from tracedesk.wire.carried import Carried
+    from tracedesk.wire.guard import LOOPBACK
     from tracedesk.wire.http import App
     from tracedesk.wire.sessions import SessionTable
 
     settings = desk.settings
-    tokens = Tokens(desk.home)
-    token = tokens.owner()
-    desk.secrets.add(token, "bearer")
-    local = settings.host in LOOPBACK
-    hosts = frozenset(h.lower() for h in bind.hosts) | (LOOPBACK if local else {settings.host.lower()})
+    guard, token = build_guard(desk, bind.base, bind.hosts, bind.behind_proxy)
     sessions = SessionTable(
         desk.kernel,
         desk.clock,
         limit=settings.max_sessions,
         idle=settings.idle_seconds,
-        on_end=desk.vault.wipe,
+        on_end=desk.end_scope,
     )
-    guard = Guard(tokens, bind.base, hosts, anonymous_reads=local and not bind.behind_proxy)
-    return App(desk.kernel, sessions, guard, bind.base, desk.figures), token
+    # What a proxy hands on may have come to it in the clear, from anywhere.
+    private = (settings.host in LOOPBACK and not bind.behind_proxy) or bind.tls is not None
+    carried = Carried.of(desk.vault, desk.registry.toolsets, settings.tables, private)
+    return App(desk.kernel, sessions, guard, bind.base, desk.figures, carried), token
+
+
+def build_guard(
+    desk: Desk, base: str, names: Iterable[str] = (), behind_proxy: bool = False
+) -> tuple[Any, str]:
+    """The rules for who calls an open desk, and the owner's token."""
+    from tracedesk.wire.auth import Tokens
+    from tracedesk.wire.guard import LOOPBACK, Guard
+
+    host = desk.settings.host
+    tokens = Tokens(desk.home)
+    token = tokens.owner()
+    desk.secrets.add(token, "bearer")
+    local = host in LOOPBACK
+    hosts = frozenset(name.lower() for name in names) | (LOOPBACK if local else {host.lower()})
+    return Guard(tokens, base, hosts, anonymous_reads=local and not behind_proxy), token
 
 
 @contextmanager

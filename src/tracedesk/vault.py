@@ -24,11 +24,18 @@ class Vault:
     def get(self, scope: str, name: str) -> str | None:
         return self._by_scope.get(scope, {}).get(name)
 
+    def drop(self, scope: str, name: str) -> None:
+        """Forget one secret of `scope`."""
+        self._forget(self._by_scope.get(scope, {}).pop(name, None))
+
     def wipe(self, scope: str) -> None:
         """Forget everything of `scope`."""
         for secret in self._by_scope.pop(scope, {}).values():
-            if not self._held(secret):
-                self._secrets.discard(secret)
+            self._forget(secret)
+
+    def _forget(self, secret: str | None) -> None:
+        if secret is not None and not self._held(secret):
+            self._secrets.discard(secret)
 
     def _held(self, secret: str) -> bool:
         return any(secret in held.values() for held in self._by_scope.values())

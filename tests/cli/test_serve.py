@@ -134,13 +134,15 @@ def test_files_that_are_no_certificate_are_refused_before_anything_listens(shell
     assert "are not a certificate and its key" in done.err
 
 
-@pytest.mark.parametrize("transport", ["--http", "--stdio"])
-def test_an_unknown_or_unbuilt_toolset_exits_2_and_lists_what_there_is(shell: Shell, transport: str) -> None:
-    unknown = shell("serve", transport, "--port", "0", "--toolsets", "desk,nonsense")
+@pytest.mark.parametrize("transport", [["--http", "--port", "0"], ["--stdio"], ["--grpc", "--port", "0"]])
+def test_an_unknown_or_unbuilt_toolset_exits_2_and_lists_what_there_is(
+    shell: Shell, transport: list[str]
+) -> None:
+    unknown = shell("serve", *transport, "--toolsets", "desk,nonsense")
     assert (unknown.code, unknown.out) == (2, "")
     assert "'nonsense'; there are backtest, fuzz, exchange, codegraph, trading" in unknown.err
     for name in [name for name in TOOLSETS if name not in built()][:1]:
-        unbuilt = shell("serve", transport, "--port", "0", "--toolsets", name)
+        unbuilt = shell("serve", *transport, "--toolsets", name)
         assert (unbuilt.code, unbuilt.out) == (2, "")
         assert f"Toolset {name!r} is not part of this version; it serves" in unbuilt.err
 

@@ -30,6 +30,18 @@ def test_a_spawned_host_answers_at_once_in_a_session_of_its_own_and_niced(tmp_pa
     run(main())
 
 
+def test_a_spawned_host_does_not_inherit_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BINANCE_SECRET_KEY", "very-secret")
+
+    async def main() -> None:
+        async with spawned(tmp_path) as info, connected(info) as client:
+            names = (await client.call("about"))["environment"]
+            assert "PATH" in names
+            assert "BINANCE_SECRET_KEY" not in names
+
+    run(main())
+
+
 def test_a_host_outlives_the_process_that_spawned_it(tmp_path: Path) -> None:
     script = f"""
 import asyncio, sys

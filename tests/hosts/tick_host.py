@@ -115,7 +115,8 @@ async def fork(params: Params, call: HostCall) -> int:
 
 
 async def about(params: Params, call: HostCall) -> dict[str, Any]:
-    return {"nice": os.nice(0), "session": os.getsid(0), "cwd": str(Path.cwd()), "pid": os.getpid()}
+    own = {"nice": os.nice(0), "session": os.getsid(0), "cwd": str(Path.cwd()), "pid": os.getpid()}
+    return {**own, "environment": sorted(os.environ)}
 
 
 METHODS: dict[str, Method] = {

@@ -55,13 +55,17 @@ class Console:
         return exit_code
 
     def settings(self, **flags: Any) -> Settings:
-        """The settings in force; a bad one is a usage error."""
+        """The settings in force; a bad one is a usage error. Credentials leave the environment here."""
         from tracedesk.config import BadSetting, load
+        from tracedesk.exchange.credentials.environment import PROCESS
+        from tracedesk.surroundings import credential_names
 
         try:
-            return load({"home": self.home, **flags})
+            settings = load({"home": self.home, **flags})
         except BadSetting as fault:
             raise Misuse(sentence(fault)) from None
+        PROCESS.take(credential_names(settings.tables.get("exchange", {})))
+        return settings
 
     def explained(self, **flags: Any) -> dict[str, Origin]:
         """The settings in force, each with the layer that decided it."""

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from tracedesk.config import Settings
     from tracedesk.snippets import Target
 
-Transport = Literal["stdio", "sse", "http"]
+Transport = Literal["stdio", "sse", "http", "grpc"]
 Tls = tuple[str, str]
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+GRPC_PORT: Final = 50053
 WILDCARDS: Final = ("0.0.0.0", "::")
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -30,8 +31,13 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--stdio", "transports", flag_value="stdio", multiple=True, help="Serve one client over pipes.")
 @click.option("--http", "transports", flag_value="http", multiple=True, help="Serve over HTTP (the default).")
 @click.option("--sse", "transports", flag_value="sse", multiple=True, help="The same as --http.")
+@click.option(
+    "--grpc", "transports", flag_value="grpc", multiple=True, help="Serve over gRPC, on this machine only."
+)
 @click.option("--host", metavar="ADDRESS", help="The address to listen on [default: 127.0.0.1].")
-@click.option("--port", type=int, metavar="N", help="The HTTP port; 0 takes any free one [default: 3000].")
+@click.option(
+    "--port", type=int, metavar="N", help="The port; 0 takes any free one [default: 3000], with --grpc 50053."
+)
 @click.option("--toolsets", metavar="A,B", help="The toolsets to serve [default: every one that is built].")
 @click.option("--read-only", is_flag=True, default=None, help="Serve only tools that change nothing.")
 @click.option(
@@ -67,7 +73,7 @@ def serve(
     roots: tuple[Path, ...],
     **flags: Any,
 ) -> None:
-    """Serve the desk to MCP clients over HTTP or stdio.
+    """Serve the desk to MCP clients over HTTP or stdio, or to gateways over gRPC.
 
     Over HTTP it prints its URL, its token and what to paste into each client. Reading needs no token on
     this machine; tools that write or trade do. SIGTERM and Ctrl-C stop it cleanly.
@@ -76,7 +82,12 @@ def serve(
     tls = _tls(tls_cert, tls_key)
     settings = console.settings(tables=_tables(clock, roots), **flags)
     if chosen == "stdio":
+        if flags["port"] is not None:
+            raise Misuse("--stdio serves over pipes and has no port; leave out --port.")
         _serve_stdio(settings)
+    elif chosen == "grpc":
+        _refuse_over_grpc(settings.host, tls is not None, behind_proxy, hosts)
+        _serve_grpc(console, _on_grpc_port(settings, console.explained(**flags)["port"].source))
     else:
         _check_bind(settings.host, tls, behind_proxy)
         _serve_http(console, settings, tls, behind_proxy, hosts)
@@ -156,6 +167,56 @@ def _serve_http(
         raise Misuse(sentence(fault)) from None
     except OSError as fault:
         raise Failed(_no_port(fault, settings)) from None
+
+
+def _refuse_over_grpc(host: str, tls: bool, behind_proxy: bool, hosts: tuple[str, ...]) -> None:
+    if host not in LOOPBACK:
+        raise Misuse(f"--grpc serves this machine only; leave out --host {host}, or serve over HTTP.")
+    if tls or behind_proxy or hosts:
+        raise Misuse("--tls-cert, --tls-key, --behind-proxy and --allow-host are for HTTP, not for --grpc.")
+
+
+def _on_grpc_port(settings: Settings, source: str) -> Settings:
+    """The settings with gRPC's own default port, where nobody chose one."""
+    return replace(settings, port=GRPC_PORT) if source == "default" else settings
+
+
+def _serve_grpc(console: Console, settings: Settings) -> None:
+    from tracedesk import serve as server
+    from tracedesk.config import BadSetting
+    from tracedesk.toolsets import UnknownToolset
+
+    settings = _complete(settings)
+    names = ["desk", *(name for name in settings.toolsets if name != "desk")]
+
+    def ready(address: str, token: str) -> None:
+        facts = {"grpc": address, "token": token, "home": str(settings.home), "toolsets": names}
+        console.answer(facts, _grpc_greeting(facts, settings.home))
+        sys.stdout.flush()
+
+    try:
+        server.grpc(settings, ready)
+    except (UnknownToolset, BadSetting) as fault:
+        raise Misuse(sentence(fault)) from None
+    except ImportError as fault:
+        raise Failed(f"gRPC is not installed here ({fault}). Install tracedesk[exchange].") from None
+    except OSError as fault:
+        raise Failed(_no_port(fault, settings)) from None
+
+
+def _grpc_greeting(facts: dict[str, Any], home: Path) -> str:
+    import tracedesk
+    from tracedesk import logs
+
+    rows = [
+        ("Service", "tracedesk.provider.v1.Provider, with health and reflection"),
+        ("Token", f"{facts['token']}  (metadata: authorization: Bearer TOKEN, to write or trade)"),
+        ("Home", short_path(home)),
+        ("Log", short_path(logs.path(home))),
+    ]
+    served = ", ".join(facts["toolsets"])
+    head = f"Tracedesk {tracedesk.__version__} serves {served} over gRPC at {facts['grpc']}"
+    return "\n".join([head, "", _indent(table(rows)), "", "Stop with Ctrl-C."])
 
 
 def _remark(console: Console, host: str, behind_proxy: bool, hosts: tuple[str, ...]) -> None:

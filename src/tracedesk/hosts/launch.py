@@ -22,6 +22,7 @@ from tracedesk.hosts.host import GRACE, Host, Method, Work
 from tracedesk.jobs import in_thread
 from tracedesk.primitives import json
 from tracedesk.primitives.redaction import redact_text
+from tracedesk.surroundings import for_children
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ def _start(
             stderr=output,
             pass_fds=(writer,),
             cwd=home,
-            env={**os.environ, **(environment or {}), READY: str(writer)},
+            env={**for_children(), **(environment or {}), READY: str(writer)},
             start_new_session=True,
         )
     except BaseException:

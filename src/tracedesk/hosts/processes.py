@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
+
+from tracedesk.surroundings import for_children
 
 _STATE: Final = 0
 _STARTED: Final = 19
@@ -46,7 +47,7 @@ class LinuxProcesses:
 
 
 def _ps(words: Sequence[str]) -> str:
-    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    environment = {**for_children(), "LC_ALL": "C", "TZ": "UTC"}
     done = subprocess.run(
         ["ps", *words], capture_output=True, text=True, env=environment, timeout=5, check=False
     )

@@ -88,7 +88,7 @@ class Dispatch:
         self._services = services
         self._recorder = recorder
         self._states = states
-        self._secrets = secrets
+        self.secrets = secrets
         self._check_output = check_output
         self._by_scope: Counter[str] = Counter()
         self._validators: dict[str, Validator] = {}
@@ -118,7 +118,7 @@ class Dispatch:
         result = b""
         try:
             reply = await self._admitted(tool, arguments, call, origin.is_stranger)
-            outcome, code, result = _outcome(reply), reply.code, reply.body
+            outcome, code, result = _outcome(reply), reply.code, self._without_secrets(reply.body)
         except asyncio.CancelledError:
             call.cancelled = True
             raise
@@ -128,6 +128,13 @@ class Dispatch:
             return await self._settled(reply, tool, arguments, call)
         reply.ref = record.ref
         return reply
+
+    def _without_secrets(self, result: bytes) -> bytes:
+        """What is kept of a result: a caller may see its own credential again, the record may not."""
+        if self.secrets is None or not self.secrets.occur_in(result):
+            return result
+        text = result.decode(errors="surrogateescape")
+        return self.secrets.redact_text(text).encode(errors="surrogateescape")
 
     async def _settled(self, reply: Reply, tool: Tool, arguments: Any, call: Call[Any]) -> Reply:
         """The reply, once its record is on the disk; a refusal is told also where its record is lost."""
@@ -191,7 +198,7 @@ class Dispatch:
             return Reply("input", b"", requests=question.requests)
         except Exception:
             # Text, not exc_info: a kept record would keep the frames, and with them their secrets.
-            trace = redact_text(traceback.format_exc(), self._secrets)
+            trace = redact_text(traceback.format_exc(), self.secrets)
             log.error("call %s: tool %s failed\n%s", call.id, tool.name, trace)
             return encode_error(tool, tool.family.broken(call.id), arguments)
 

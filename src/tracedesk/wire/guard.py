@@ -41,7 +41,10 @@ class Guard:
 
     def identify(self, request: Request) -> Identity:
         """Who sends this request; a wrong token is refused, none at all may read."""
-        header = request.headers.get("authorization")
+        return self.bearer(request.headers.get("authorization"))
+
+    def bearer(self, header: str | None) -> Identity:
+        """Who sends an authorization header of that value, or none."""
         if header is None:
             if not self.anonymous_reads:
                 raise Refused(401, "This desk needs a bearer token", self.challenge())

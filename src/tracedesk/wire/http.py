@@ -16,6 +16,7 @@ import uvicorn
 from tracedesk.primitives.ids import uuid7
 from tracedesk.wire import page
 from tracedesk.wire.auth import Identity
+from tracedesk.wire.carried import Carried
 from tracedesk.wire.door import Door, openapi
 from tracedesk.wire.guard import METADATA_PATH, Guard, metadata
 from tracedesk.wire.heads import BoundedProtocol
@@ -50,8 +51,9 @@ class App:
         guard: Guard,
         base: str,
         health: Callable[[], dict[str, Any]],
+        carried: Carried,
     ) -> None:
-        self.streams = Streams(kernel, sessions, guard)
+        self.streams = Streams(kernel, sessions, guard, carried)
         self.sessions = sessions
         self._guard = guard
         self._base = base

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import tracedesk
 from tracedesk.contract import Completer, Prompt, Resource, Tool, as_tool
-from tracedesk.errors import NotPermitted, UnknownTool
+from tracedesk.errors import STANDARD, NotPermitted, ToolError, UnknownTool
 from tracedesk.primitives import json
 from tracedesk.registry import Registry
 from tracedesk.wire.consent import Consent, Spent
@@ -22,21 +22,19 @@ from tracedesk.wire.sdk import (
     CallNext,
     Connection,
     HandlerResult,
-    InMemorySubscriptionBus,
-    ListenHandler,
     MCPError,
     NotificationOptions,
     PromptsListChanged,
     RequestStateBoundary,
     RequestStateSecurity,
     ResourcesListChanged,
-    ResourceUpdated,
     Server,
     ServerRequestContext,
     ServerRunner,
     ToolsListChanged,
     types,
 )
+from tracedesk.wire.watches import FOLLOWED, Listening, Tell, Watch, Watches, too_many
 
 Context = ServerRequestContext[Any, Exchange]
 
@@ -56,9 +54,9 @@ class Kernel:
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
         self.registry: Registry = dispatch.registry
-        self.bus = InMemorySubscriptionBus()
+        self.watches = Watches(self.registry, dispatch.state, dispatch.secrets)
+        self.listen = Listening(self.watches)
         self.peers: set[Peer] = set()
-        self.listen = ListenHandler(self.bus, max_subscriptions=128)
         self._tools = ToolList(self.registry)
         self._spent = Spent()
         self._connections: dict[tuple[str, bytes], Connection] = {}
@@ -84,7 +82,7 @@ class Kernel:
             on_read_resource=cast("Any", self._read_resource),
             on_subscribe_resource=self._subscribe,
             on_unsubscribe_resource=self._unsubscribe,
-            on_subscriptions_listen=self.listen,
+            on_subscriptions_listen=self._listen,
             on_list_prompts=self._list_prompts if self.registry.prompts else None,
             on_get_prompt=cast("Any", self._get_prompt) if self.registry.prompts else None,
             on_completion=self._complete,
@@ -107,6 +105,12 @@ class Kernel:
     async def close_peer(self, peer: Peer) -> None:
         self.peers.discard(peer)
         await peer.close()
+        for watch in peer.subscriptions.values():
+            self.watches.end(watch)
+
+    async def close(self) -> None:
+        """End what clients follow, while the toolsets are still open."""
+        await self.watches.close()
 
     async def answer_modern(
         self, exchange: Exchange, method: str, params: Mapping[str, Any] | None
@@ -130,15 +134,12 @@ class Kernel:
 
     async def notify_resource(self, uri: str) -> None:
         """Tell every subscriber, of either era, that a resource changed."""
-        await self.bus.publish(ResourceUpdated(uri=uri))
-        for peer in tuple(self.peers):
-            if uri in peer.subscriptions:
-                await peer.notify("notifications/resources/updated", {"uri": uri})
+        await self.watches.notify(self.registry.canonical(uri))
 
     async def notify_lists(self, kind: str) -> None:
         """Tell clients that the list of tools, prompts or resources changed."""
         events = {"tools": ToolsListChanged, "prompts": PromptsListChanged, "resources": ResourcesListChanged}
-        await self.bus.publish(events[kind]())
+        await self.listen.publish(events[kind]())
         for peer in tuple(self.peers):
             if peer.ready:
                 await peer.notify(f"notifications/{kind}/list_changed", None)
@@ -170,7 +171,8 @@ class Kernel:
         try:
             tool = self.registry.tool(name)
         except UnknownTool as unknown:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {unknown.name}", unknown.envelope) from None
+            message = f"Unknown tool: {unknown.name}{unknown.remedy and f'. {unknown.remedy}'}"
+            raise MCPError(types.INVALID_PARAMS, message, unknown.envelope) from None
         reply = await self._run(tool, {} if arguments is None else arguments, exchange, params)
         return self._stamped(self._tool_result(tool, reply, exchange), exchange, reply.ref, reply.meta)
 
@@ -253,7 +255,7 @@ class Kernel:
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | dict[str, Any]:
         exchange = _exchange(ctx)
-        found = self.registry.resource(params.uri)
+        found = self.registry.resource(self._canonical(params.uri))
         if found is None:
             raise _not_found(params.uri, exchange)
         reply = await self._run(as_tool(found.resource), found.arguments, exchange, ctx.params or {})
@@ -263,24 +265,73 @@ class Kernel:
             raise _not_found(params.uri, exchange)
         _raise_refusal(reply)
         contents = _contents(params.uri, found.resource.mime_type, reply)
-        return types.ReadResourceResult(contents=[contents], ttl_ms=0, cache_scope="private")
+        fresh = found.resource
+        return types.ReadResourceResult(
+            contents=[contents], ttl_ms=fresh.ttl_ms, cache_scope=fresh.cache_scope
+        )
+
+    def _canonical(self, uri: str) -> str:
+        try:
+            return self.registry.canonical(uri)
+        except ToolError as fault:
+            raise MCPError(types.INVALID_PARAMS, fault.message, STANDARD.render(fault)) from None
+
+    # --- subscriptions
 
     async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         exchange = _exchange(ctx)
-        if "read" not in exchange.identity.granted:
-            exchange.denied = NotPermitted("read", authenticated=exchange.identity.principal is not None)
-            raise MCPError(FORBIDDEN, exchange.denied.remedy, {"scope": "read"})
-        found = self.registry.resource(params.uri)
-        if found is None:
+        peer = self._peer(exchange)
+        if params.uri in peer.subscriptions:
+            return types.EmptyResult()
+        if len(peer.subscriptions) >= FOLLOWED:
+            raise too_many()
+        watch = self._watch(params.uri, exchange, _teller(peer))
+        if watch.match is None:
             raise _not_found(params.uri, exchange)
-        if not found.resource.subscribable:
+        if not watch.match.resource.subscribable:
             raise MCPError(types.INVALID_PARAMS, f"{params.uri} does not change; read it instead")
-        self._peer(exchange).subscriptions.add(params.uri)
+        await self._follow(watch, exchange)
+        if peer not in self.peers or params.uri in peer.subscriptions:
+            self.watches.end(watch)  # it left meanwhile, or asked twice at once
+        else:
+            peer.subscriptions[params.uri] = watch
         return types.EmptyResult()
 
     async def _unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        self._peer(_exchange(ctx)).subscriptions.discard(params.uri)
+        watch = self._peer(_exchange(ctx)).subscriptions.pop(params.uri, None)
+        if watch is not None:
+            self.watches.end(watch)
         return types.EmptyResult()
+
+    async def _listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        exchange = _exchange(ctx)
+
+        async def follow(uri: str, tell: Tell) -> Watch:
+            return await self._follow(self._watch(uri, exchange, tell), exchange)
+
+        return await self.listen.serve(ctx, params, follow)
+
+    def _watch(self, given: str, exchange: Exchange, tell: Tell) -> Watch:
+        """A subscription that has not begun; following needs the right to read."""
+        who = exchange.identity
+        if "read" not in who.granted:
+            exchange.denied = NotPermitted("read", authenticated=who.principal is not None)
+            raise MCPError(FORBIDDEN, exchange.denied.remedy, {"scope": "read"})
+        uri = self._canonical(given)
+        return Watch(uri, given, who.scope, who.principal, tell, self.registry.resource(uri))
+
+    async def _follow(self, watch: Watch, exchange: Exchange) -> Watch:
+        """Begin a subscription, or raise what its toolset has against it."""
+
+        async def run(tool: Tool, arguments: Mapping[str, str]) -> Reply:
+            reply = await self._run(tool, arguments, exchange, {})
+            _raise_refusal(reply)
+            return reply
+
+        await self.watches.follow(watch, run)
+        return watch
 
     def _peer(self, exchange: Exchange) -> Peer:
         return next(peer for peer in self.peers if peer.connection is exchange.connection)
@@ -300,7 +351,7 @@ class Kernel:
     ) -> types.GetPromptResult | dict[str, Any]:
         declared = self.registry.prompts.get(params.name)
         if declared is None:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name}. Call prompts/list.")
+            raise self._no_prompt(params.name)
         arguments = dict(params.arguments or {})
         _check_arguments(declared, arguments)
         exchange = _exchange(ctx)
@@ -313,12 +364,16 @@ class Kernel:
             {"description": declared.description, "messages": messages}, by_name=False
         )
 
+    def _no_prompt(self, name: str) -> MCPError:
+        remedy = self.registry.withheld.get(name) or "Call prompts/list."
+        return MCPError(types.INVALID_PARAMS, f"Unknown prompt: {name}. {remedy}")
+
     async def _complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         declared, completer = self._completer(params)
         others = dict(params.context.arguments or {}) if params.context else {}
 
         async def complete(arguments: Any, call: Any) -> list[str]:
-            return list(await completer(params.argument.value, others)) if completer else []
+            return list(await completer(params.argument.value, others, call.state)) if completer else []
 
         name = f"complete {declared.name}"
         tool = replace(as_tool(declared), name=name, handler=complete, deadline=_COMPLETION_SECONDS)
@@ -335,7 +390,7 @@ class Kernel:
         if isinstance(params.ref, types.PromptReference):
             prompt = self.registry.prompts.get(params.ref.name)
             if prompt is None:
-                raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.ref.name}. Call prompts/list.")
+                raise self._no_prompt(params.ref.name)
             return prompt, next((a.complete for a in prompt.arguments if a.name == name), None)
         template = self.registry.resources.get(params.ref.uri)
         if template is None:
@@ -350,6 +405,13 @@ async def _answered_before(ctx: Context, params: Any) -> Any:
 async def _set_level(ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
     _exchange(ctx).connection.state[types.LOG_LEVEL_META_KEY] = params.level
     return types.EmptyResult()
+
+
+def _teller(peer: Peer) -> Tell:
+    async def tell(uri: str) -> None:
+        await peer.notify("notifications/resources/updated", {"uri": uri})
+
+    return tell
 
 
 def _refuse_cursor(params: Any) -> None:

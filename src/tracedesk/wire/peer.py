@@ -16,6 +16,7 @@ from tracedesk.wire.sdk import (
     ServerRunner,
     aclose_shielded,
 )
+from tracedesk.wire.watches import Watch
 
 _CLOSED = -32000
 _INVALID_REQUEST = -32600
@@ -34,7 +35,8 @@ class Peer:
         options: InitializationOptions | None = None,
     ) -> None:
         self.connection = Connection.for_loop(self, session_id=session_id)
-        self.subscriptions: set[str] = set()
+        self.subscriptions: dict[str, Watch] = {}
+        """By the URI as the client gave it."""
         self.in_flight: dict[RequestId, asyncio.Task[Any]] = {}
         self._runner = ServerRunner(server, self.connection, None, init_options=options)
         self._standalone = standalone

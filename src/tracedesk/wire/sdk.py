@@ -18,6 +18,7 @@ from mcp.server.subscriptions import (
     PromptsListChanged,
     ResourcesListChanged,
     ResourceUpdated,
+    ServerEvent,
     ToolsListChanged,
 )
 from mcp.shared.dispatcher import CallOptions
@@ -56,6 +57,7 @@ __all__ = [
     "ResourceUpdated",
     "ResourcesListChanged",
     "Server",
+    "ServerEvent",
     "ServerMessageMetadata",
     "ServerRequestContext",
     "ServerRunner",

@@ -10,6 +10,7 @@ from typing import Any, Final
 from tracedesk.errors import NotPermitted
 from tracedesk.wire import exchange as rpc
 from tracedesk.wire.auth import Identity
+from tracedesk.wire.carried import Carried
 from tracedesk.wire.exchange import Exchange
 from tracedesk.wire.guard import Guard
 from tracedesk.wire.inbound import INVALID_REQUEST, Inbound, Malformed, read
@@ -73,11 +74,12 @@ class Answered:
 class Streams:
     """The MCP routes of the HTTP app."""
 
-    def __init__(self, kernel: Kernel, sessions: SessionTable, guard: Guard) -> None:
+    def __init__(self, kernel: Kernel, sessions: SessionTable, guard: Guard, carried: Carried) -> None:
         self.kernel = kernel
         self.sessions = sessions
         self.open_streams = 0
         self._guard = guard
+        self._carried = carried
         self._running: set[asyncio.Task[Any]] = set()
 
     # --- /mcp
@@ -208,11 +210,13 @@ class Streams:
     # --- the handshake era
 
     def _admit(self, request: Request, identity: Identity) -> Session:
+        credentials = self._carried.read(request)
         session = self.sessions.admit(identity, request.remote, request.headers.get("user-agent"))
         if session is None:
             wait = self.sessions.retry_after()
             message = f"All {self.sessions.limit} sessions are taken; one may be free in {wait} seconds"
             raise Refused(503, message, {"Retry-After": str(wait)})
+        self._carried.keep(session.identity.scope, credentials)
         return session
 
     def _session(self, request: Request, identity: Identity, named: str | None = None) -> Session:

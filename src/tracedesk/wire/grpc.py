@@ -1,0 +1,491 @@
+"""The desk over gRPC: five calls on the same dispatcher, for gateways that speak no MCP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import os
+import signal
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import tracedesk
+from tracedesk.calls.attempt import is_name
+from tracedesk.contract import Prompt, Resource, Tool, as_tool
+from tracedesk.errors import STANDARD, NotPermitted, ToolError, UnknownTool, http_status
+from tracedesk.primitives import json
+from tracedesk.primitives.ids import uuid7
+from tracedesk.primitives.time import Clock, format
+from tracedesk.wire.auth import Identity
+from tracedesk.wire.dispatch import Dispatch, Origin
+from tracedesk.wire.door import Silence
+from tracedesk.wire.encode import Reply
+from tracedesk.wire.guard import Guard
+from tracedesk.wire.publish import portable
+from tracedesk.wire.request import Refused
+from tracedesk.wire.watches import Watch, Watches
+
+# gRPC's own hooks around fork would warn into the log of every host that the desk starts.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+import grpc as _grpc  # pyright: ignore[reportMissingTypeStubs]
+from google.protobuf import empty_pb2
+
+from tracedesk.wire import provider_pb2 as pb
+
+if TYPE_CHECKING:
+    from tracedesk.wire.kernel import Kernel
+
+log = logging.getLogger(__name__)
+grpc: Final[Any] = _grpc
+
+PORT: Final = 50053
+SERVICE: Final = "tracedesk.provider.v1.Provider"
+ERROR_TRAILER: Final = "tracedesk-error-bin"
+CALL_TRAILER: Final = "tracedesk-call"
+GRACE_SECONDS: Final = 3.0
+MAX_STREAMS: Final = 256
+"""Streams that are held open at once; calls that end by themselves are bounded where they run."""
+STRANGERS_STREAMS: Final = 64
+"""Of these, how many may be of callers without a token."""
+_PREFIX: Final = "binance."
+_SOURCE: Final = "urn:tracedesk:desk"
+_UPDATED: Final = "tracedesk.resource.updated"
+_CODES: Final[Mapping[int, Any]] = {
+    400: grpc.StatusCode.INVALID_ARGUMENT,
+    401: grpc.StatusCode.UNAUTHENTICATED,
+    403: grpc.StatusCode.PERMISSION_DENIED,
+    404: grpc.StatusCode.NOT_FOUND,
+    408: grpc.StatusCode.DEADLINE_EXCEEDED,
+    409: grpc.StatusCode.ABORTED,
+    413: grpc.StatusCode.OUT_OF_RANGE,
+    422: grpc.StatusCode.FAILED_PRECONDITION,
+    429: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    500: grpc.StatusCode.INTERNAL,
+    502: grpc.StatusCode.UNAVAILABLE,
+    503: grpc.StatusCode.UNAVAILABLE,
+    504: grpc.StatusCode.DEADLINE_EXCEEDED,
+}
+_LONGEST_TRAILER: Final = 3_000
+"""Bytes of a message or envelope in the trailers, which clients bound at 8 KiB in all."""
+
+
+class Fault(Exception):
+    """What a call is answered with instead of its result: a status, a message and the desk's envelope."""
+
+    def __init__(self, status: Any, message: str, envelope: Mapping[str, Any] | bytes = b"") -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.envelope = envelope if isinstance(envelope, bytes) else json.dumps(dict(envelope))
+
+    @classmethod
+    def of(cls, code: str, message: str, envelope: Mapping[str, Any] | bytes) -> Fault:
+        """The fault of a tool's error."""
+        if code == "OUTCOME_UNKNOWN":  # it must not look like what may be sent again
+            return cls(grpc.StatusCode.UNKNOWN, message, envelope)
+        return cls(_CODES[http_status(code)], message, envelope)
+
+
+Answer = tuple[Any, str]
+"""A message, and the reference of the call that made it."""
+Unary = Callable[[Any, Identity], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """The five calls."""
+
+    dispatch: Dispatch
+    watches: Watches
+    guard: Guard
+    clock: Clock
+
+    # --- the calls
+
+    async def list_capabilities(self, request: Any, caller: Identity) -> Answer:
+        registry = self.dispatch.registry
+        listed = pb.Capabilities(
+            tools=[_tool(tool) for tool in registry.tools.values()],
+            resources=[_resource(resource) for resource in registry.resources.values()],
+            prompts=[_prompt(prompt) for prompt in registry.prompts.values()],
+            provider_version=tracedesk.__version__,
+        )
+        return listed, ""
+
+    async def invoke(self, request: pb.InvokeRequest, caller: Identity) -> Answer:
+        tool = self._find_tool(request.tool_name)
+        arguments = _arguments("payload", request.payload.value)
+        reply = await self._run(tool, arguments, caller, request.correlation_id)
+        return pb.InvokeResponse(result=pb.Json(value=_result(reply))), reply.ref
+
+    async def read_resource(self, request: pb.ResourceRequest, caller: Identity) -> Answer:
+        uri = self._canonical(request.uri)
+        found = self.dispatch.registry.resource(uri)
+        if found is None:
+            raise _not_found(request.uri)
+        reply = await self._run(as_tool(found.resource), found.arguments, caller, request.correlation_id)
+        if reply.kind == "json" and reply.body == b"null":
+            raise _not_found(request.uri)
+        return pb.ResourceResponse(content=reply.body, mime_type=found.resource.mime_type), reply.ref
+
+    async def get_prompt(self, request: pb.PromptRequest, caller: Identity) -> Answer:
+        # Gateways of this contract know the prompts under hyphenated names.
+        name = request.prompt_name.replace("-", "_")
+        prompt = self.dispatch.registry.prompts.get(name)
+        if prompt is None:
+            raise Fault(grpc.StatusCode.NOT_FOUND, f"prompt_name {request.prompt_name!r} is not served here")
+        arguments = _prompt_arguments(prompt, _arguments("arguments", request.arguments.value))
+        reply = await self._run(as_tool(prompt), arguments, caller, request.correlation_id)
+        return pb.PromptResponse(messages=_messages(reply)), reply.ref
+
+    async def stream(self, request: pb.StreamRequest, caller: Identity) -> AsyncGenerator[pb.CloudEvent]:
+        """An event each time the topic changed; changes that come faster than they are read become one."""
+        changed = asyncio.Event()
+
+        async def tell(uri: str) -> None:
+            changed.set()
+
+        watch = await self._follow(request.topic, caller, tell)
+        try:
+            while True:
+                await changed.wait()
+                changed.clear()
+                yield self._event(request.topic)
+        finally:
+            self.watches.end(watch)
+
+    # --- on the way
+
+    def _find_tool(self, name: str) -> Tool:
+        registry = self.dispatch.registry
+        bare = name.removeprefix(_PREFIX)
+        if any(toolset.name == "exchange" and bare in toolset.tools for toolset in registry.toolsets):
+            name = bare
+        try:
+            return registry.tool(name)
+        except UnknownTool as unknown:
+            remedy = unknown.remedy or "ListCapabilities names those that are"
+            message = f"tool_name {name!r} is not served here; {remedy}"
+            raise Fault(grpc.StatusCode.NOT_FOUND, message, unknown.envelope) from None
+
+    def _canonical(self, uri: str) -> str:
+        try:
+            return self.dispatch.registry.canonical(uri)
+        except ToolError as fault:
+            raise Fault.of(fault.code, fault.message, STANDARD.render(fault)) from None
+
+    async def _run(self, tool: Tool, arguments: Any, caller: Identity, correlation: str = "") -> Reply:
+        """Dispatch a tool, or what is run like one; an error becomes the call's fault."""
+        attempt = correlation if is_name(correlation) else None
+        origin = Origin(caller.scope, Silence(), caller.principal, caller.granted, attempt)
+        try:
+            reply = await self.dispatch.run(tool, arguments, origin)
+        except NotPermitted as refused:
+            denied, nobody = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED
+            raise Fault(denied if refused.authenticated else nobody, refused.remedy) from None
+        if reply.is_error:
+            message: str = json.loads(reply.body)["error"]["message"]
+            raise Fault.of(reply.code or "", message, reply.body)
+        return reply
+
+    async def _follow(self, topic: str, caller: Identity, tell: Callable[[str], Awaitable[None]]) -> Watch:
+        if "read" not in caller.granted:
+            refused = NotPermitted("read", authenticated=True)
+            raise Fault(grpc.StatusCode.PERMISSION_DENIED, refused.remedy)
+        uri = self._canonical(topic)
+        match = self.dispatch.registry.resource(uri)
+        if match is None or not match.resource.subscribable:
+            message = (
+                f"topic {topic!r} is no resource that can be followed; ListCapabilities names those that are"
+            )
+            raise Fault(grpc.StatusCode.INVALID_ARGUMENT, message)
+        watch = Watch(uri, topic, caller.scope, caller.principal, tell, match)
+        await self.watches.follow(watch, lambda tool, arguments: self._run(tool, arguments, caller))
+        return watch
+
+    def _event(self, uri: str) -> pb.CloudEvent:
+        return pb.CloudEvent(
+            id=uuid7(),
+            source=_SOURCE,
+            type=_UPDATED,
+            time=format(self.clock.now_ns()),
+            specversion="1.0",
+            data=pb.Json(value=json.dumps({"uri": uri})),
+        )
+
+    # --- what gRPC is given
+
+    def handlers(self) -> Any:
+        """The service, as a gRPC server takes it."""
+        calls: dict[str, tuple[Any, Any, Any]] = {
+            "ListCapabilities": (self._answering(self.list_capabilities), empty_pb2.Empty, pb.Capabilities),
+            "Invoke": (
+                self._answering(self.invoke, pb.InvokeResponse),
+                pb.InvokeRequest,
+                pb.InvokeResponse,
+            ),
+            "ReadResource": (
+                self._answering(self.read_resource, pb.ResourceResponse),
+                pb.ResourceRequest,
+                pb.ResourceResponse,
+            ),
+            "GetPrompt": (
+                self._answering(self.get_prompt, pb.PromptResponse),
+                pb.PromptRequest,
+                pb.PromptResponse,
+            ),
+            "Stream": (self._streaming, pb.StreamRequest, pb.CloudEvent),
+        }
+        # On the wire a single answer is a stream of one; only as such may a message precede a bad status.
+        methods = {
+            name: grpc.unary_stream_rpc_method_handler(
+                serve, request_deserializer=asked.FromString, response_serializer=answer.SerializeToString
+            )
+            for name, (serve, asked, answer) in calls.items()
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+    def _answering(self, call: Unary, answer: Any = None) -> Callable[[Any, Any], AsyncGenerator[Any]]:
+        """One call's handler; a fault is told in the answer's `error`, if it has one, and in the status."""
+
+        async def serve(request: Any, context: Any) -> AsyncGenerator[Any]:
+            try:
+                message, ref = await call(request, self._identify(context))
+                if ref:
+                    context.set_trailing_metadata(((CALL_TRAILER, ref),))
+                yield message
+            except Fault as fault:
+                _fail(context, fault)
+                if answer is not None:
+                    yield answer(error=fault.message)
+
+        return serve
+
+    async def _streaming(self, request: pb.StreamRequest, context: Any) -> AsyncGenerator[pb.CloudEvent]:
+        try:
+            events = self.stream(request, self._identify(context))
+            async with contextlib.aclosing(events):
+                # The client learns that it is heard before anything happens.
+                await context.send_initial_metadata(())
+                async for event in events:
+                    yield event
+        except Fault as fault:
+            _fail(context, fault)
+
+    def _identify(self, context: Any) -> Identity:
+        return _bearer(self.guard, context.invocation_metadata())
+
+
+def _bearer(guard: Guard, metadata: Any) -> Identity:
+    """Who sends a call with that metadata."""
+    sent = [value for key, value in metadata or () if key == "authorization"]
+    if len(sent) > 1:
+        raise Fault(grpc.StatusCode.UNAUTHENTICATED, "Send authorization once")
+    try:
+        return guard.bearer(sent[0] if sent else None)
+    except Refused as refused:
+        raise Fault(grpc.StatusCode.UNAUTHENTICATED, str(refused)) from None
+
+
+def _fail(context: Any, fault: Fault) -> None:
+    context.set_code(fault.status)
+    context.set_details(fault.message[:_LONGEST_TRAILER])
+    if 0 < len(fault.envelope) <= _LONGEST_TRAILER:
+        context.set_trailing_metadata(((ERROR_TRAILER, fault.envelope),))
+
+
+def _not_found(uri: str) -> Fault:
+    return Fault(grpc.StatusCode.NOT_FOUND, f"uri {uri!r} is no resource here; ListCapabilities names them")
+
+
+def _arguments(field: str, raw: bytes) -> Any:
+    try:
+        return json.loads(raw or b"{}")
+    except ValueError as fault:
+        raise Fault(grpc.StatusCode.INVALID_ARGUMENT, f"{field} is not JSON: {fault}") from None
+
+
+def _prompt_arguments(prompt: Prompt, arguments: Any) -> dict[str, str]:
+    known = {argument.name for argument in prompt.arguments}
+    if not isinstance(arguments, dict):
+        raise Fault(grpc.StatusCode.INVALID_ARGUMENT, "arguments is not a JSON object")
+    given = cast("dict[str, Any]", arguments)
+    missing = [a.name for a in prompt.arguments if a.required and a.name not in given]
+    odd = sorted(name for name, value in given.items() if name not in known or not isinstance(value, str))
+    if missing or odd:
+        problem = f"missing: {', '.join(missing) or 'none'}; unknown or no text: {', '.join(odd) or 'none'}"
+        raise Fault(grpc.StatusCode.INVALID_ARGUMENT, f"arguments of {prompt.name}: {problem}")
+    return given
+
+
+def _result(reply: Reply) -> bytes:
+    """A result as JSON, whatever its kind."""
+    if reply.kind == "text":
+        return json.dumps(reply.body.decode())
+    if reply.kind == "blocks":
+        structured = {"structuredContent": json.Raw(reply.body)} if reply.body else {}
+        return json.dumps({"content": [dict(block) for block in reply.blocks], **structured})
+    return reply.body
+
+
+def _messages(reply: Reply) -> list[pb.PromptMessage]:
+    if reply.kind == "text":
+        return [pb.PromptMessage(role="user", content=reply.body.decode())]
+    return [pb.PromptMessage(role=m["role"], content=_text(m["content"])) for m in json.loads(reply.body)]
+
+
+def _text(content: Any) -> str:
+    """A message's text; of a picture or an embedded resource, its block as JSON."""
+    return content["text"] if content.get("type") == "text" else json.dumps(content).decode()
+
+
+def _tool(tool: Tool) -> pb.Tool:
+    output = None if tool.output is None else pb.Json(value=json.dumps(tool.output))
+    return pb.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=pb.Json(value=json.dumps(portable(tool.input))),
+        output_schema=output,
+        scope=tool.scope,
+    )
+
+
+def _resource(resource: Resource) -> pb.Resource:
+    return pb.Resource(
+        uri_scheme=resource.uri.partition(":")[0],
+        description=resource.description,
+        mime_type=resource.mime_type,
+        uri=resource.uri,
+        name=resource.name,
+        subscribable=resource.subscribable,
+    )
+
+
+def _prompt(prompt: Prompt) -> pb.Prompt:
+    schema = {
+        "type": "object",
+        "properties": {a.name: {"type": "string", "description": a.description} for a in prompt.arguments},
+        "required": [a.name for a in prompt.arguments if a.required],
+        "additionalProperties": False,
+    }
+    return pb.Prompt(
+        name=prompt.name, description=prompt.description, args_schema=pb.Json(value=json.dumps(schema))
+    )
+
+
+# --- the server
+
+
+class Room(grpc.aio.ServerInterceptor):
+    """How many streams are held open, of whatever service: strangers never take the owner's place."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._held = 0
+        self._strangers = 0
+
+    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
+        handler = await continuation(details)
+        service, _, method = details.method.removeprefix("/").partition("/")
+        if handler is None or not handler.response_streaming or (service == SERVICE and method != "Stream"):
+            return handler
+        stranger = self._is_stranger(details.invocation_metadata)
+        kept = {
+            "request_deserializer": handler.request_deserializer,
+            "response_serializer": handler.response_serializer,
+        }
+        if handler.request_streaming:
+            held = self._holding(handler.stream_stream, stranger)
+            return grpc.stream_stream_rpc_method_handler(held, **kept)
+        return grpc.unary_stream_rpc_method_handler(self._holding(handler.unary_stream, stranger), **kept)
+
+    def _is_stranger(self, metadata: Any) -> bool:
+        try:
+            return _bearer(self._guard, metadata).principal is None
+        except Fault:
+            return True
+
+    def _holding(self, serve: Callable[[Any, Any], Any], stranger: bool) -> Callable[[Any, Any], Any]:
+        """The handler, in its place or refused; it writes its answers, or it yields them."""
+
+        async def hold(request: Any, context: Any) -> None:
+            try:
+                with self._place(stranger):
+                    answers = serve(request, context)
+                    if not inspect.isasyncgen(answers):
+                        await answers
+                        return
+                    async with contextlib.aclosing(answers):
+                        async for answer in answers:
+                            await context.write(answer)
+            except Fault as fault:
+                _fail(context, fault)
+
+        return hold
+
+    @contextlib.contextmanager
+    def _place(self, stranger: bool) -> Generator[None]:
+        if self._held >= MAX_STREAMS or (stranger and self._strangers >= STRANGERS_STREAMS):
+            whose, limit = (
+                ("callers without a token", STRANGERS_STREAMS) if stranger else ("callers", MAX_STREAMS)
+            )
+            message = f"Too many streams of {whose} are open (limit {limit}). End one, then try again."
+            raise Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
+        self._held += 1
+        self._strangers += stranger
+        try:
+            yield
+        finally:
+            self._held -= 1
+            self._strangers -= stranger
+
+
+@contextlib.asynccontextmanager
+async def serving(kernel: Kernel, guard: Guard, clock: Clock, address: str) -> AsyncGenerator[int]:
+    """A running server; yields its port. Health and reflection are served beside the desk."""
+    # No limit of the server's own: it would count strangers and the owner alike.
+    server = grpc.aio.server(interceptors=(Room(guard),), options=(("grpc.so_reuseport", 0),))
+    server.add_generic_rpc_handlers((Provider(kernel.dispatch, kernel.watches, guard, clock).handlers(),))
+    health = _add_health_and_reflection(server)
+    port: int = server.add_insecure_port(address)
+    await server.start()
+    await health.set(SERVICE, _serving())
+    try:
+        yield port
+    finally:
+        await health.enter_graceful_shutdown()
+        await server.stop(GRACE_SECONDS)
+
+
+def _serving() -> Any:
+    from grpc_health.v1 import health_pb2  # pyright: ignore[reportMissingTypeStubs]
+
+    return health_pb2.HealthCheckResponse.SERVING  # pyright: ignore
+
+
+def _add_health_and_reflection(server: Any) -> Any:
+    from grpc_health.v1 import health, health_pb2_grpc  # pyright: ignore[reportMissingTypeStubs]
+    from grpc_reflection.v1alpha import reflection  # pyright: ignore[reportMissingTypeStubs]
+
+    own: Any = health
+    servicer = own.aio.HealthServicer()
+    services: Any = health_pb2_grpc
+    services.add_HealthServicer_to_server(servicer, server)
+    mirror: Any = reflection
+    mirror.enable_server_reflection((SERVICE, own.SERVICE_NAME, mirror.SERVICE_NAME), server)
+    return servicer
+
+
+async def run(kernel: Kernel, guard: Guard, clock: Clock, address: str, ready: Callable[[int], None]) -> None:
+    """Serve until a signal asks to stop."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with serving(kernel, guard, clock, address) as port:
+        ready(port)
+        await stop.wait()
