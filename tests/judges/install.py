@@ -168,6 +168,8 @@ OTLP: Final = Judge("otlp/npm", ("otlp/package.json", "otlp/package-lock.json"),
 """OpenTelemetry's SDK for JavaScript, which sends OTLP over HTTP in JSON."""
 PROTO: Final = Judge("otlp/proto", ("otlp/proto.lock",), _environment)
 """OpenTelemetry's own messages for Python."""
+EXCHANGE: Final = Judge("exchange", ("exchange.lock",), _environment)
+"""binance-sdk-spot and ccxt, clients of the venue whose wire the local exchange speaks."""
 
 EVERY: Final = (
     *(NODE, MARKET, BARS, BEANCOUNT, RISK, YAHOO, PARQUET, NAUTILUS, VECTORBT, FORGE, PYREVM),
@@ -175,6 +177,7 @@ EVERY: Final = (
     QWEN,
     OTLP,
     PROTO,
+    EXCHANGE,
 )
 
 

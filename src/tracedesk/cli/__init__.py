@@ -10,7 +10,10 @@ from tracedesk.cli.frame import LazyGroup, run
 tracedesk = LazyGroup(
     "tracedesk",
     {
-        "serve": ("tracedesk.cli.serve:serve", "Serve the desk to MCP clients over HTTP or stdio."),
+        "serve": (
+            "tracedesk.cli.serve:serve",
+            "Serve the desk to MCP clients over HTTP or stdio, or to gateways over gRPC.",
+        ),
         "doctor": ("tracedesk.cli.doctor:doctor", "Check this installation, its home and its clients."),
         "install": ("tracedesk.cli.install:install", "Tell an MCP client about this desk."),
         "uninstall": ("tracedesk.cli.install:uninstall", "Take this desk out of a client's configuration."),
@@ -22,6 +25,10 @@ tracedesk = LazyGroup(
         "fuzz": (
             "tracedesk.cli.fuzz:fuzz",
             "Fuzz EVM contracts, replay and shorten what broke, and see what was covered.",
+        ),
+        "exchange": (
+            "tracedesk.cli.exchange:exchange",
+            "Run the local exchange, watch a market, and record one.",
         ),
         "graph": (
             "tracedesk.cli.graph:graph",

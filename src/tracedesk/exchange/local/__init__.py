@@ -1,0 +1,1 @@
+"""The local exchange: the matching core behind Binance's wire."""

@@ -1,0 +1,138 @@
+"""Starting the local exchange of a home, or finding the one that runs."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from tracedesk.errors import ToolError
+from tracedesk.exchange.local.plan import Plan
+from tracedesk.hosts import HostBusy, HostClient, HostFailed, HostGone, HostInfo, HostTimeout, find_one, spawn
+from tracedesk.hosts.launch import log_path
+from tracedesk.primitives import json
+
+KIND: Final = "exchange"
+ID: Final = "local"
+MODULE: Final = "tracedesk.exchange.local.host"
+PATIENCE: Final = 60.0
+"""Seconds that laying out the markets and reading recordings may take."""
+_AGAIN: Final = 0.1
+
+
+class Sim(Protocol):
+    """What the settings say of the local exchange."""
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def replay(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where an exchange keeps its things in a home."""
+
+    home: Path
+
+    @property
+    def venue(self) -> Path:
+        """Accounts, orders and trades of users."""
+        return self.home / "exchange.db"
+
+    @property
+    def replay_venue(self) -> Path:
+        """The same while recordings are replayed, whose prices are those of another day."""
+        return self.home / "exchange-replay.db"
+
+    @property
+    def keys(self) -> Path:
+        return self.home / "exchange.keys"
+
+    @property
+    def lock(self) -> Path:
+        """Held while an exchange begins or runs."""
+        return self.home / "run" / f"{KIND}-{ID}.lock"
+
+    def failure(self, attempt: str) -> Path:
+        """Why the exchange did not begin at one attempt; others may begin one at the same time."""
+        return self.home / "run" / f"{KIND}-{ID}.{attempt}.failure"
+
+
+def running(home: Path) -> HostInfo | None:
+    """The exchange of this home that runs now."""
+    return find_one(home, KIND, ID)
+
+
+async def ensure(home: Path, sim: Sim) -> HostInfo:
+    """The running exchange of this home, started where there is none."""
+    if (info := running(home)) is not None:
+        return info
+    replay = (sim.replay,) if sim.replay else ()
+    return await start(home, Plan(port=sim.port, seed=sim.seed, replay=replay), or_find=True)
+
+
+async def start(home: Path, plan: Plan, *, or_find: bool = False) -> HostInfo:
+    """Start the exchange; one that runs already is `HostBusy`, or the answer where that is as good."""
+    files = Files(home)
+    files.lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    attempt = secrets.token_hex(8)
+    args = (json.dumps(plan.document()).decode(), attempt)
+    try:
+        return await spawn(home, KIND, ID, MODULE, args, timeout=PATIENCE)
+    except HostBusy:
+        if or_find and (info := running(home)) is not None:
+            return info
+        raise
+    except HostTimeout:
+        message = f"The local exchange was not ready within {PATIENCE:.0f} s; try again."
+        raise ToolError("VENUE_UNAVAILABLE", message) from None
+    except HostFailed as fault:
+        return await _instead(home, _refusal(files.failure(attempt)), fault, or_find)
+    finally:
+        files.failure(attempt).unlink(missing_ok=True)
+
+
+async def _instead(home: Path, refusal: ToolError | None, fault: HostFailed, or_find: bool) -> HostInfo:
+    """The exchange that another process began at the same time, or why there is none."""
+    if refusal is None:
+        last = str(fault).rstrip().rpartition("\n")[2]
+        log = log_path(home, KIND, ID).name
+        message = f"The local exchange could not start: {last} More is in logs/{log} of the home."
+        raise ToolError("VENUE_UNAVAILABLE", message) from None
+    if refusal.code != BUSY:
+        raise refusal from None
+    for _ in range(int(PATIENCE / _AGAIN)):
+        if (info := running(home)) is not None:
+            if not or_find:
+                raise HostBusy(KIND, ID, info.pid) from None
+            return info
+        await asyncio.sleep(_AGAIN)
+    raise refusal from None
+
+
+BUSY: Final = "EXCHANGE_BUSY"
+"""The code of a failure that says: another exchange of this home begins or runs."""
+
+
+def _refusal(failure: Path) -> ToolError | None:
+    try:
+        error = json.loads(failure.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return ToolError(error["code"], error["message"], error["details"])
+
+
+async def ask(home: Path, method: str, params: dict[str, Any] | None = None, *, timeout: float = 30.0) -> Any:
+    """Ask the running exchange; raises `HostGone` where there is none."""
+    info = running(home)
+    if info is None:
+        raise HostGone("No local exchange is running in this home; start it with tracedesk exchange serve.")
+    async with await HostClient.connect(info) as client:
+        return await client.call(method, params, timeout=timeout)

@@ -1,0 +1,1 @@
+"""Tests of the market data of the local exchange."""

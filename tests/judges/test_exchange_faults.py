@@ -1,0 +1,35 @@
+"""Five hundred orders through kills, cuts, skewed clocks, bans, errors after acceptance and garbage."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.exchange.orders.network import TROUBLES
+from tests.exchange.orders.storm import FAULTS, check, storm
+
+
+@pytest.mark.judge
+@pytest.mark.timeout(900)
+def test_no_order_is_doubled_or_lost_in_500_rounds_and_callers_are_told_the_truth(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with storm(tmp_path, rounds=500, accounts=60, kills=20, seed=2026) as it:
+            fates = await check(it)
+            print(dict(fates), dict(it.held_back), dict(it.hits), it.killed, it.skewed)
+            assert fates.total() >= 500
+            assert it.killed >= 20
+            assert it.skewed > 0
+            # Each kind of trouble has met orders, or nothing is shown of it.
+            assert all(it.hits[fault["kind"]] >= 10 for fault in FAULTS)
+            assert it.hits["malformed"] > 0
+            met = {trouble for network in it.networks for trouble in network.met}
+            assert met == set(TROUBLES) - {"none"}
+            assert {fate.partition(" -> ")[0] for fate in fates} >= {
+                "placed",
+                "OUTCOME_UNKNOWN",
+                "RATE_LIMITED",
+            }
+
+    asyncio.run(asyncio.wait_for(main(), 800))
