@@ -1,0 +1,1 @@
+"""One asynchronous client of the wire, the same for every venue."""

@@ -1,0 +1,1 @@
+"""Live markets and accounts, shared by everyone who watches them."""

@@ -1,0 +1,1 @@
+"""Live markets and accounts, against scripted venues and the local exchange."""
