@@ -1,0 +1,96 @@
+"""Markets to compute over: recordings, our own and outside ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracedesk.exchange.analytics.span import Span
+from tracedesk.exchange.book.book import Book
+from tracedesk.exchange.book.recording import frames, payload
+from tracedesk.exchange.book.sync import Depth, Sync, event_ns, levels
+from tracedesk.exchange.book.tape import Tape
+from tracedesk.exchange.instruments import Instrument
+from tracedesk.exchange.series import Changes, Covered, Prints, Touches
+from tracedesk.exchange.units import ONE, units
+from tracedesk.primitives.time import ManualClock
+
+OURS = sorted((Path(__file__).parent.parent / "recordings").glob("*.gz"))
+OUTSIDE = ("btcusdt", "ethusdt")
+TICK = ONE // 100
+TICKS = {"ETHBTC": ONE // 100_000}
+EVER = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Market:
+    """The series of a market over some minutes, and its book at the end of them."""
+
+    instrument: Instrument
+    touches: Touches
+    prints: Prints
+    changes: Changes
+    book: Book
+    trusted: tuple[int, int]
+
+    @property
+    def covered(self) -> Covered:
+        """The time that all series know."""
+        kinds = (self.touches, self.prints, self.changes)
+        return Covered(max(int(each.ns[0]) for each in kinds), min(int(each.ns[-1]) for each in kinds))
+
+    @property
+    def span(self) -> Span:
+        return Span.of(self.covered.from_ns, self.covered.to_ns)
+
+
+def instrument(symbol: str, tick: int = TICK, step: int = ONE // 100_000) -> Instrument:
+    quote = "USDT" if symbol.endswith("USDT") else symbol[-3:]
+    return Instrument(symbol, symbol.removesuffix(quote), quote, "TRADING", tick, step, ("LIMIT", "MARKET"))
+
+
+def outside(name: str) -> Path:
+    """A recording of the real venue, where the environment names a folder that has it."""
+    folder = os.environ.get("TRACEDESK_RECORDINGS")
+    found = sorted(Path(folder).glob(f"{name}*.gz")) if folder else []
+    if not found:
+        pytest.skip(f"TRACEDESK_RECORDINGS names no folder with a recording of {name}")
+    return found[0]
+
+
+@cache
+def recorded(path: Path) -> Market:
+    """The series of a recording.
+
+    Touches carry no time of the venue: they get the time they came, moved by how far the venue's clock
+    was ahead of the local one at the last trade or depth event.
+    """
+    tape, sync, symbol = Tape(10**7), Sync(ManualClock()), path.name.split("_")[0].split(".")[0].upper()
+    sync.opened()
+    ahead: int | None = None
+    for ns, frame in frames(path):
+        said = payload(frame)
+        if "lastUpdateId" in said:
+            bids, asks = levels(said["bids"]), levels(said["asks"])
+            tape.changes(sync.snapshot(said["lastUpdateId"], bids, asks, limit=1_000).changes)
+        elif said.get("e") == "depthUpdate":
+            event = Depth.of(said)
+            ahead = event.event_ns - ns
+            tape.changes(sync.offer(event).changes)
+        elif said.get("e") == "trade":
+            tape.print(event_ns(said["T"]), said["t"], units(said["p"]), units(said["q"]), said["m"])
+        elif "A" in said and ahead is not None:
+            tape.touch(ns + ahead, said["u"], *_touch(said))
+    assert sync.synced
+    series = (tape.touches(0, EVER), tape.prints(0, EVER), tape.changed(0, EVER))
+    return Market(instrument(symbol, TICKS.get(symbol, TICK)), *series, sync.book, sync.trusted)
+
+
+def _touch(said: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    return units(said["b"]), units(said["B"]), units(said["a"]), units(said["A"])

@@ -1,0 +1,181 @@
+"""What the detector leaves alone and what it finds: ordinary seconds, and episodes in a seeded market."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.exchange.analytics.markets import OURS, OUTSIDE, Market, outside, recorded
+from tests.exchange.analytics.seeded import START, Episode, Flow, Kind, injected
+from tracedesk.exchange.analytics.anomalies import Anomalies, Anomaly, detect
+from tracedesk.exchange.analytics.anomalies.icebergs import at_least
+from tracedesk.exchange.analytics.span import Insufficient, Span
+from tracedesk.exchange.book.book import Book
+from tracedesk.exchange.local.plan import Plan
+from tracedesk.exchange.local.recorder import record
+from tracedesk.primitives.time import SECOND
+
+BASELINE_S = 60
+YEAR_2026 = 1_767_225_600 * SECOND
+KINDS: tuple[Kind, ...] = ("QuoteStuffing", "SpoofLike", "IcebergOrder")
+
+
+def detected(market: Market, baseline_s: int = BASELINE_S) -> Anomalies:
+    series = (market.touches, market.prints, market.changes)
+    found = detect(*series, market.book, market.instrument, market.span, baseline_s)
+    assert isinstance(found, Anomalies)
+    return found
+
+
+def matches(episode: Episode, anomaly: Anomaly) -> bool:
+    """The same kind, within a second of the same time, and at the same price where it has one."""
+    near = anomaly.window.from_ns <= episode.to_ns + SECOND
+    near = near and anomaly.window.to_ns >= episode.from_ns - SECOND
+    return (
+        near and anomaly.kind == episode.kind and (episode.price is None or episode.price in anomaly.prices)
+    )
+
+
+def rates(episodes: Iterable[Episode], anomalies: Iterable[Anomaly], kind: Kind) -> tuple[float, float]:
+    """Recall and precision of one kind."""
+    put = [each for each in episodes if each.kind == kind]
+    found = [each for each in anomalies if each.kind == kind]
+    met = sum(any(matches(episode, each) for each in found) for episode in put)
+    right = sum(any(matches(episode, each) for episode in put) for each in found)
+    return met / len(put), right / len(found)
+
+
+def check_ordinary_seconds_stay_unflagged(market: Market) -> None:
+    found = detected(market)
+    assert found.evidence.sample_size >= 250
+    assert found.flagged < 0.01 * found.evidence.sample_size, [each.description for each in found.found]
+
+
+def check_episodes_are_found(seed: int, each: int) -> None:
+    flow = injected(seed, each)
+    assert len(flow.episodes) == 3 * each
+    assert flow.executed <= each // 20, "hardly any order is put up again because it traded"
+    found = detected(flow.market()).found
+    for kind in KINDS:
+        recall, precision = rates(flow.episodes, found, kind)
+        assert recall >= 0.95, f"{kind}: recall {recall:.2f}"
+        assert precision >= 0.80, f"{kind}: precision {precision:.2f}"
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_fewer_than_one_second_in_a_hundred_of_our_own_recording_is_flagged(path: Path) -> None:
+    check_ordinary_seconds_stay_unflagged(recorded(path))
+
+
+@pytest.mark.judge
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("symbol", "seed", "pace"),
+    [
+        ("BTCUSDT", 11, 1.0),
+        ("ETHUSDT", 102, 1.0),
+        ("SOLUSDT", 103, 1.0),
+        ("BNBUSDT", 206, 1.0),
+        ("ETHBTC", 5, 0.3),
+        ("BTCUSDT", 113, 0.3),
+    ],
+)
+def test_fewer_than_one_second_in_a_hundred_of_any_seeded_market_is_flagged(
+    symbol: str, seed: int, pace: float, tmp_path: Path
+) -> None:
+    path = tmp_path / f"{symbol.lower()}_{seed}.gz"
+    record(Plan(seed=seed, pace=pace), symbol, path, start_ns=YEAR_2026, seconds=356)
+    check_ordinary_seconds_stay_unflagged(recorded(path))
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_fewer_than_one_second_in_a_hundred_of_the_venues_recording_is_flagged(name: str) -> None:
+    check_ordinary_seconds_stay_unflagged(recorded(outside(name)))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.judge
+@pytest.mark.parametrize("seed", [31, 33, 41, 42, 43])
+def test_a_hundred_injected_episodes_of_each_kind_are_found_and_little_else(seed: int) -> None:
+    check_episodes_are_found(seed, 100)
+
+
+def test_every_kind_of_episode_is_found_in_a_short_seeded_flow_and_reads_as_a_pattern() -> None:
+    flow = injected(5, 4)
+    market = flow.market()
+    found = detected(market)
+    for kind in KINDS:
+        put = [each for each in flow.episodes if each.kind == kind]
+        met = [each for each in put if any(matches(each, anomaly) for anomaly in found.found)]
+        assert len(met) >= 3, kind
+    document = found.document()
+    assert document["status"] == "ok"
+    assert document["baseline_seconds"] == BASELINE_S
+    for said in document["anomalies"]:
+        assert said["confidence"] >= 0.95
+        assert len(said["description"]) < 500
+        assert "attern consistent with" in said["description"] or said["anomaly_type"] == "FlashCrashRisk"
+
+
+def test_the_same_flow_gives_the_same_document() -> None:
+    def document() -> dict[str, object]:
+        flow = Flow(9)
+        flow.spoof(START + 65 * SECOND)
+        flow.run(72)
+        return detected(flow.market()).document()
+
+    assert document() == document()
+
+
+def test_less_than_a_baseline_is_insufficient_data_and_says_what_is_needed() -> None:
+    flow = Flow(3)
+    flow.run(20)
+    market = flow.market()
+    series = (market.touches, market.prints, market.changes)
+    found = detect(*series, market.book, market.instrument, market.span, BASELINE_S)
+    assert isinstance(found, Insufficient)
+    document = found.document()
+    assert document["status"] == "insufficient_data"
+    assert document["needed"] == {"seconds": BASELINE_S + 1}
+    assert document["have"]["seconds"] < 20
+
+
+def test_a_window_is_scored_against_the_time_known_before_it() -> None:
+    flow = Flow(4)
+    flow.run(75)
+    market, end = flow.market(), flow.now
+    span = Span.of(end - 10 * SECOND, end - 1, market.covered)
+    series = (market.touches, market.prints, market.changes)
+    found = detect(*series, market.book, market.instrument, span, BASELINE_S)
+    assert isinstance(found, Anomalies)
+    assert 8 <= found.evidence.sample_size <= 10
+    assert found.scored.from_ns >= end - 10 * SECOND
+
+
+def test_a_vanishing_side_under_an_open_spread_is_a_flash_crash_risk() -> None:
+    flow = Flow(6)
+    flow.run(70)
+    best = flow.book.best_bid()
+    assert best is not None
+    for price in [each for each in flow.book.bids if each > best[0] - 3_000_000_000]:
+        flow.take_away(1, price)
+    flow.idle(3)
+    kinds = {each.kind for each in detected(flow.market()).found}
+    assert "FlashCrashRisk" in kinds
+
+
+def test_a_baseline_shorter_than_a_minute_is_refused() -> None:
+    market = Flow(1).market()
+    empty = Span.of(0, SECOND)
+    with pytest.raises(ValueError, match="60"):
+        detect(market.touches, market.prints, market.changes, Book(), market.instrument, empty, 30)
+
+
+def test_the_chance_of_refills_is_binomial() -> None:
+    counted = np.random.default_rng(1).binomial(6, 0.3, 200_000)
+    assert at_least(4, 6, 0.3) == pytest.approx(float((counted >= 4).mean()), abs=0.002)
+    assert at_least(0, 6, 0.3) == pytest.approx(1.0)
