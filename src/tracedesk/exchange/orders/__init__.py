@@ -1,0 +1,1 @@
+"""Orders under safety rules: previewed, capped, sent once, and accounted for."""

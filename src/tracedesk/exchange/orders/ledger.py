@@ -1,0 +1,432 @@
+"""The ledger of orders: every intent, outcome and halt in the journal, and tables that find them.
+
+An order is written down before it is sent, under an id that is never used again. The entries of a month are
+the stream `orders-YYYY-MM` of the trace journal. They are never sealed, and so never pruned: what an id was
+used for must be known for ever.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import gmtime, strftime
+from typing import TYPE_CHECKING, Any, Final
+
+from tracedesk.calls.log import prepare as prepare_calls
+from tracedesk.contract import Edge, Source
+from tracedesk.exchange.orders.caps import Judge, Usage
+from tracedesk.exchange.orders.report import (
+    CONTRADICTION,
+    OPEN,
+    REFUSED,
+    SENT,
+    UNRESOLVED,
+    State,
+    kind_of,
+)
+from tracedesk.journal import Entry, Journal, Reader, StreamPruned, UnknownStream
+from tracedesk.journal.append import Transaction
+from tracedesk.journal.sqlite import Connection
+from tracedesk.primitives import json
+from tracedesk.primitives.ids import StreamRef, parse_ref
+from tracedesk.primitives.redaction import is_plain, redact
+from tracedesk.primitives.time import DAY, MINUTE, SECOND, Clock, format
+
+if TYPE_CHECKING:
+    from tracedesk.calls import CallLog
+    from tracedesk.contract import Call
+    from tracedesk.primitives.redaction import Secrets
+
+STREAM_KIND: Final = "orders"
+PREFIX: Final = "orders-"
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS exchange_order(
+  client_order_id TEXT PRIMARY KEY,
+  intent TEXT NOT NULL,
+  latest TEXT NOT NULL,
+  account TEXT NOT NULL,
+  mode TEXT NOT NULL,
+  symbol TEXT NOT NULL,
+  side TEXT NOT NULL,
+  order_type TEXT NOT NULL,
+  quantity INTEGER NOT NULL,
+  quote TEXT NOT NULL,
+  notional INTEGER NOT NULL,
+  sent_ns INTEGER NOT NULL,
+  venue_ms INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  order_id INTEGER,
+  executed INTEGER NOT NULL DEFAULT 0,
+  spent INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID, STRICT;
+CREATE INDEX IF NOT EXISTS exchange_order_status ON exchange_order(status, account);
+CREATE INDEX IF NOT EXISTS exchange_order_sent ON exchange_order(account, sent_ns);
+CREATE TABLE IF NOT EXISTS exchange_order_entry(
+  client_order_id TEXT NOT NULL, ref TEXT NOT NULL, PRIMARY KEY(client_order_id, ref)
+) WITHOUT ROWID, STRICT;
+"""
+_COLUMNS: Final = (
+    "client_order_id, intent, latest, account, mode, symbol, side, order_type, quantity, quote, notional, "
+    "sent_ns, venue_ms, status, order_id, executed, spent"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order of the ledger, as far as it is known."""
+
+    client_order_id: str
+    intent: str
+    """The reference of the entry that it was written down by."""
+    latest: str
+    account: str
+    mode: str
+    symbol: str
+    side: str
+    order_type: str
+    quantity: int
+    quote: str
+    notional: int
+    sent_ns: int
+    venue_ms: int
+    """The venue's time when it was written down."""
+    state: State
+
+    @property
+    def is_unresolved(self) -> bool:
+        return self.state.status in UNRESOLVED
+
+    def shown(self) -> dict[str, Any]:
+        """How lists name it."""
+        return {
+            "client_order_id": self.client_order_id,
+            "account": self.account,
+            "symbol": self.symbol,
+            "side": self.side,
+            "status": self.state.status,
+            "sent_at": format(self.sent_ns),
+            "ref": self.latest,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """An order to write down."""
+
+    client_order_id: str
+    account: str
+    mode: str
+    symbol: str
+    side: str
+    order_type: str
+    quantity: int
+    quote: str
+    notional: int
+    venue_ms: int
+    body: Mapping[str, Any]
+    edges: Sequence[Edge] = ()
+
+
+class Duplicate(Exception):
+    """The id was used before."""
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order.client_order_id)
+        self.order = order
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What was heard of an order that is in the ledger."""
+
+    client_order_id: str
+    state: State
+    body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    edges: Sequence[Edge] = ()
+
+
+Answer = Callable[[str, Order], Any]
+"""`(reference of the entry, the order after it) -> the answer of the call that made it`."""
+
+
+class Ledger:
+    """The orders of one home; any thread may use it, and any process beside."""
+
+    def __init__(
+        self, path: Path, clock: Clock, calls: CallLog | None = None, secrets: Secrets | None = None
+    ) -> None:
+        self.path = path
+        self._clock = clock
+        self._calls = calls
+        self._secrets = secrets
+        self._lock = threading.Lock()
+        self._journal: Journal | None = None
+
+    def close(self) -> None:
+        with self._lock:
+            self._shut()
+
+    # --- writing
+
+    def intend(self, intent: Intent, judge: Judge) -> Order:
+        """Write an order down, judged on what the account has sent; raises `Duplicate` for a used id."""
+        with self._writing() as journal:
+            known = _find(journal.connection, intent.client_order_id)
+            if known is not None:
+                raise Duplicate(known)
+            now = self._clock.now_ns()
+            judge(_usage(journal.connection, intent.account, intent.quote, now))
+            body = {"client_order_id": intent.client_order_id, "account": intent.account, "mode": intent.mode}
+            ref = self._append(journal, "intent", {**body, **intent.body}, intent.edges)
+            _insert(journal.connection, intent, ref, now)
+            found = _find(journal.connection, intent.client_order_id)
+            assert found is not None
+            return found
+
+    def tell(
+        self, news: News, *, call: Call[Any] | None = None, answer: Answer | None = None
+    ) -> tuple[Order, Any]:
+        """Write down what was heard of an order, with the record of the call that answers by it.
+
+        A state that is no news leaves no entry; the answer is made and recorded all the same.
+        """
+        with self._writing() as journal:
+            order = _find(journal.connection, news.client_order_id)
+            assert order is not None
+            if news.state.follows(order.state):
+                order = self._applied(journal, order, news)
+            elif news.state.denies(order.state):
+                order = self._contradicted(journal, order, news)
+            made = None if answer is None else answer(order.latest, order)
+            self._record(journal, call, made)
+        _mark(call, self._calls)
+        return order, made
+
+    def note(
+        self,
+        kind: str,
+        body: Mapping[str, Any],
+        edges: Sequence[Edge] = (),
+        *,
+        call: Call[Any] | None = None,
+        answer: Callable[[str], Any] | None = None,
+    ) -> tuple[str, Any]:
+        """Write down what is about no single order of the ledger: a halt, a foreign order's cancelling."""
+        with self._writing() as journal:
+            ref = self._append(journal, kind, body, edges)
+            made = None if answer is None else answer(ref)
+            self._record(journal, call, made)
+        _mark(call, self._calls)
+        return ref, made
+
+    def _applied(self, journal: Journal, order: Order, news: News) -> Order:
+        state = news.state
+        body = {
+            "client_order_id": order.client_order_id,
+            "account": order.account,
+            "mode": order.mode,
+            "status": state.status,
+            "order_id": state.order_id,
+        }
+        edges = [Edge("intent", order.intent), *news.edges]
+        if order.latest != order.intent:
+            edges.insert(1, Edge("follows", order.latest))
+        ref = self._append(journal, kind_of(order.state, state), {**body, **news.body}, edges)
+        journal.connection.execute(
+            "UPDATE exchange_order SET latest = ?, status = ?, order_id = coalesce(?, order_id), "
+            "executed = ?, spent = ? WHERE client_order_id = ?",
+            (ref, state.status, state.order_id, state.executed, state.spent, order.client_order_id),
+        )
+        _index(journal.connection, order.client_order_id, ref)
+        found = _find(journal.connection, order.client_order_id)
+        assert found is not None
+        return found
+
+    def _contradicted(self, journal: Journal, order: Order, news: News) -> Order:
+        """The venue has no such order, and had it: both are written down, and what was seen stays seen."""
+        before = self.resolve(order.latest)
+        if before is not None and before.kind == f"order_{CONTRADICTION}":
+            return order  # it was said before
+        body = {"client_order_id": order.client_order_id, "account": order.account, "mode": order.mode}
+        said = {"known": order.state.status, "heard": news.state.status, "order_id": order.state.order_id}
+        edges = [Edge("intent", order.intent), Edge("contradicts", order.latest), *news.edges]
+        ref = self._append(journal, CONTRADICTION, {**body, **said, **news.body}, edges)
+        connection = journal.connection
+        connection.execute(
+            "UPDATE exchange_order SET latest = ? WHERE client_order_id = ?", (ref, order.client_order_id)
+        )
+        _index(connection, order.client_order_id, ref)
+        return replace(order, latest=ref)
+
+    def _append(self, journal: Journal, kind: str, body: Mapping[str, Any], edges: Sequence[Edge]) -> str:
+        now = self._clock.now_ns()
+        name = strftime(f"{PREFIX}%Y-%m", gmtime(now // SECOND))
+        journal.open(name, STREAM_KIND)
+        document = {**body, "edges": [[edge.relation, edge.ref] for edge in edges]}
+        raw = json.dumps(document)
+        # Reasons and refusals are the words of others, who may repeat what they should not.
+        if not is_plain(raw, self._secrets):
+            raw = json.dumps(redact(document, self._secrets))
+        seqs = journal.append(name, [Entry(kind, now, raw)])
+        return str(StreamRef("exchange", name, seqs[0]))
+
+    def _record(self, journal: Journal, call: Call[Any] | None, answer: Any) -> None:
+        if call is not None and call.record is not None and self._calls is not None and answer is not None:
+            self._calls.store(journal, call.record, json.dumps(answer))
+
+    # --- reading
+
+    def order(self, client_order_id: str) -> Order | None:
+        with self._reading() as connection:
+            return _find(connection, client_order_id)
+
+    def unresolved(self, account: str | None = None) -> list[Order]:
+        """The orders that nobody knows the outcome of, oldest first."""
+        return self._in(UNRESOLVED, account)
+
+    def open(self, account: str | None = None) -> list[Order]:
+        """The orders that rested when they were last heard of, oldest first."""
+        return self._in(OPEN, account)
+
+    def absent(self, account: str, since_ns: int) -> list[Order]:
+        """The late orders that the venue did not have."""
+        return [order for order in self._in(("NEVER_ARRIVED",), account) if order.sent_ns >= since_ns]
+
+    def usage(self, account: str, quote: str) -> Usage:
+        with self._reading() as connection:
+            return _usage(connection, account, quote, self._clock.now_ns())
+
+    def _in(self, statuses: Sequence[str], account: str | None) -> list[Order]:
+        places = ",".join("?" * len(statuses))
+        query = f"SELECT {_COLUMNS} FROM exchange_order WHERE status IN ({places})"
+        values: tuple[Any, ...] = (*statuses,)
+        if account is not None:
+            query, values = f"{query} AND account = ?", (*values, account)
+        with self._reading() as connection:
+            return [_order(row) for row in connection.execute(f"{query} ORDER BY sent_ns", values)]
+
+    def resolve(self, ref: str) -> Source | None:
+        """The entry behind a reference, with what it came from, and the principal whose it is.
+
+        What became of an order is for who placed it; what names nobody is for the owner alone.
+        """
+        found = self._entry(ref)
+        if found is None or "principal" in found.body:
+            return found
+        intents = (self._entry(edge.ref) for edge in found.edges if edge.relation == "intent")
+        whose = next((intent.body.get("principal") for intent in intents if intent is not None), None)
+        return replace(found, body={**found.body, "principal": whose})
+
+    def _entry(self, ref: str) -> Source | None:
+        try:
+            parsed = parse_ref(ref)
+        except ValueError:
+            return None
+        if not isinstance(parsed, StreamRef) or parsed.toolset != "exchange":
+            return None
+        if not parsed.stream.startswith(PREFIX) or not self.path.exists():
+            return None
+        with Reader(self.path) as reader:
+            try:
+                event = reader.event(parsed.stream, parsed.seq)
+            except (UnknownStream, StreamPruned):
+                return None
+        if event is None:
+            return None
+        body = json.loads(event.body)
+        edges = tuple(Edge(relation, to) for relation, to in body.pop("edges", ()))
+        return Source(ref, f"order_{event.kind}", {**body, "at": format(event.time_ns)}, edges)
+
+    # --- the file
+
+    @contextmanager
+    def _writing(self) -> Generator[Journal]:
+        """One transaction; after a failure the journal is opened anew, for it remembers undone streams."""
+        with self._lock:
+            try:
+                journal = self._opened()
+                with Transaction(journal.connection):
+                    yield journal
+            except BaseException:
+                self._shut()
+                raise
+
+    @contextmanager
+    def _reading(self) -> Generator[Connection]:
+        with self._lock:
+            yield self._opened().connection
+
+    def _opened(self) -> Journal:
+        if self._journal is None:
+            journal = Journal(self.path, self._clock)
+            try:
+                prepare_calls(journal)
+                with Transaction(journal.connection):
+                    journal.connection.execute(_TABLES)
+            except BaseException:
+                journal.close()
+                raise
+            self._journal = journal
+        return self._journal
+
+    def _shut(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+        self._journal = None
+
+
+def _mark(call: Call[Any] | None, calls: CallLog | None) -> None:
+    """The record of the call is on the disk: the desk need not write it."""
+    if call is not None and call.record is not None and calls is not None:
+        call.record.stored = call.recorded = True
+
+
+def _insert(connection: Connection, intent: Intent, ref: str, now_ns: int) -> None:
+    row = (
+        intent.client_order_id,
+        ref,
+        ref,
+        intent.account,
+        intent.mode,
+        intent.symbol,
+        intent.side,
+        intent.order_type,
+        intent.quantity,
+        intent.quote,
+        intent.notional,
+        now_ns,
+        intent.venue_ms,
+        SENT,
+        None,
+        0,
+        0,
+    )
+    connection.execute(f"INSERT INTO exchange_order VALUES({','.join('?' * len(row))})", row)
+    _index(connection, intent.client_order_id, ref)
+
+
+def _index(connection: Connection, client_order_id: str, ref: str) -> None:
+    connection.execute("INSERT INTO exchange_order_entry VALUES(?,?)", (client_order_id, ref))
+
+
+def _find(connection: Connection, client_order_id: str) -> Order | None:
+    query = f"SELECT {_COLUMNS} FROM exchange_order WHERE client_order_id = ?"
+    return next((_order(row) for row in connection.execute(query, (client_order_id,))), None)
+
+
+def _order(row: Sequence[Any]) -> Order:
+    return Order(*row[:13], state=State(*row[13:]))
+
+
+def _usage(connection: Connection, account: str, quote: str, now_ns: int) -> Usage:
+    minute = "SELECT count(*) FROM exchange_order WHERE account = ? AND sent_ns > ?"
+    in_minute = next(connection.execute(minute, (account, now_ns - MINUTE)))[0]
+    day = (
+        "SELECT coalesce(sum(max(notional, spent)), 0) FROM exchange_order "
+        "WHERE account = ? AND sent_ns >= ? AND quote = ? AND status NOT IN (?, 'NEVER_ARRIVED')"
+    )
+    values = (account, now_ns - now_ns % DAY, quote, REFUSED)
+    return Usage(in_minute, next(connection.execute(day, values))[0])
