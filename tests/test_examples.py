@@ -21,6 +21,13 @@ EXPECTED = {
         "rejected orders: 29",
         "its story: OrderPlaced > OrderRejection",
     ],
+    "exchange_preview_and_place.py": [
+        "mode: sim - real money: False",
+        "fills at once: 0.01000 - needs confirmation: False",
+        "placed: FILLED 0.01",
+        "placed twice: False",
+        "the audit knows it: True",
+    ],
     "fuzz_a_vault.py": [
         "broken: echidna_leaving_dilutes_nobody",
         "by: deposit() > earn() > withdraw(1)",

@@ -1,0 +1,34 @@
+"""Who asks: the scope that owns what is session-bound, and what it may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tracedesk.contract import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One caller of one call."""
+
+    scope: str
+    """The session, principal, connection or process that keys, choices and previews belong to."""
+    is_known: bool
+    """Whether a token was shown, or the caller is the process that started this desk."""
+    label: str
+    """The scope as it may be shown."""
+
+    @classmethod
+    def of(cls, call: Call[Any], scope: str | None = None) -> Caller:
+        known = _is_known(call.scope, call.principal)
+        return cls(scope or call.scope, known, call.label if scope is None else "connection")
+
+    @classmethod
+    def of_scope(cls, scope: str, principal: str | None) -> Caller:
+        """Who subscribed."""
+        return cls(scope, _is_known(scope, principal), "subscriber")
+
+
+def _is_known(scope: str, principal: str | None) -> bool:
+    return principal is not None or scope.startswith("stdio")

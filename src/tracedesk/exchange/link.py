@@ -1,0 +1,140 @@
+"""The way to the venue: found or started when first needed, and found again when it has moved."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tracedesk.errors import ToolError
+from tracedesk.exchange.credentials.keys import Keys
+from tracedesk.exchange.settings import Exchange
+from tracedesk.hosts import HostError, HostInfo
+from tracedesk.primitives.time import Clock
+
+if TYPE_CHECKING:
+    from tracedesk.exchange.client.client import Client
+    from tracedesk.exchange.client.venue import Endpoints
+    from tracedesk.exchange.feeds.feeds import Feeds
+
+_LOOK_AGAIN: Final = 2.0
+"""Seconds for which the local exchange is believed to be where it was."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """A venue that is spoken to: its addresses, the client and the markets that are followed."""
+
+    endpoints: Endpoints
+    client: Client
+    feeds: Feeds
+
+
+class Link:
+    """The one site of a desk."""
+
+    def __init__(self, home: Path, settings: Exchange, clock: Clock) -> None:
+        self._home = home
+        self._settings = settings
+        self._clock = clock
+        self._site: Site | None = None
+        self._looked = float("-inf")
+        self._host: HostInfo | None = None
+        self._finding = asyncio.Lock()
+
+    @property
+    def current(self) -> Site | None:
+        """The site, if it was needed yet."""
+        return self._site
+
+    @property
+    def host(self) -> HostInfo | None:
+        """The process of the local exchange that was spoken to last."""
+        return self._host
+
+    async def site(self) -> Site:
+        """The venue's site; the local exchange is started when there is none."""
+        if self._site is not None and not self._is_due():
+            return self._site
+        async with self._finding:
+            if self._site is None or self._is_due():
+                await self._find()
+        assert self._site is not None
+        return self._site
+
+    def _is_due(self) -> bool:
+        return self._is_local and self._clock.monotonic() - self._looked >= _LOOK_AGAIN
+
+    @property
+    def _is_local(self) -> bool:
+        return self._settings.venue == "sim" and not self._settings.addresses.given
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether the venue is a local exchange that does not run."""
+        from tracedesk.exchange.local.launch import running
+
+        return self._is_local and running(self._home) is None
+
+    async def _find(self) -> None:
+        self._looked = self._clock.monotonic()
+        if self._site is not None and self._is_where_it_was():
+            return
+        found = await self._endpoints()
+        if self._site is not None:
+            if self._site.endpoints == found:
+                return
+            await self.close()
+        self._site = self._open(found)
+
+    def _is_where_it_was(self) -> bool:
+        """Whether the local exchange is still the process that was spoken to."""
+        from tracedesk.exchange.local.launch import running
+
+        return self._host is not None and running(self._home) == self._host
+
+    async def _endpoints(self) -> Endpoints:
+        from tracedesk.exchange.client import venue
+
+        given = self._settings.addresses
+        if given.given:
+            return venue.Endpoints(self._settings.venue, given.rest, given.streams, given.ws_api)
+        if self._is_local:
+            return venue.Endpoints.sim(await self.ask("address"))
+        return venue.TESTNET if self._settings.venue == "testnet" else venue.LIVE
+
+    def _open(self, endpoints: Endpoints) -> Site:
+        from tracedesk.exchange.client.client import Client
+        from tracedesk.exchange.feeds.feeds import Feeds
+
+        client = Client(endpoints, clock=self._clock)
+        feeds = Feeds(client, capacity=self._settings.max_markets)
+        return Site(endpoints, client, feeds)
+
+    async def ask(self, method: str, params: dict[str, Any] | None = None) -> Any:
+        """An answer of the local exchange's own socket, which only its owner can reach."""
+        from tracedesk.exchange.local.launch import ensure
+        from tracedesk.hosts import HostClient
+
+        try:
+            info = self._host = await ensure(self._home, self._settings.sim)
+            async with await HostClient.connect(info) as host:
+                return await host.call(method, params or {})
+        except HostError as problem:
+            raise ToolError(
+                "VENUE_UNAVAILABLE",
+                f"The local exchange does not answer: {problem}. Look at `tracedesk exchange status`.",
+                {"venue": "sim"},
+            ) from None
+
+    async def sim_keys(self, account: str) -> Keys:
+        """The keys of an account of the local exchange, which is opened when it is new."""
+        made = await self.ask("account", {"name": account})
+        return Keys(made["api_key"], secret=made["secret"])
+
+    async def close(self) -> None:
+        if self._site is not None:
+            site, self._site = self._site, None
+            await site.feeds.close()
+            await site.client.close()

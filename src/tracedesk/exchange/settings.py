@@ -1,0 +1,303 @@
+"""The `[exchange]` table of tracedesk.toml: the venue, who may trade there, and how much."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from typing import Any, Final, Literal, cast
+from urllib.parse import urlsplit
+
+from tracedesk.config import FILE, BadSetting
+from tracedesk.primitives import money
+
+Mode = Literal["sim", "read_only", "testnet", "live"]
+MODES: Final[tuple[Mode, ...]] = ("sim", "read_only", "testnet", "live")
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+"""What a profile may be called."""
+_TEST_NETWORK: Final = "testnet.binance.vision"
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+class BadExchangeSetting(BadSetting):
+    """A value of `[exchange]` that cannot be used, with what fits."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"in {FILE}, {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """`[exchange.caps]`: judged before anything is sent; 0 switches a cap off, which live does not allow."""
+
+    max_order_notional: Decimal = Decimal("10000")
+    """The most one order may be worth, in the quote asset of its symbol."""
+    max_day_notional: Decimal = Decimal("100000")
+    """The most that all orders of a UTC day may be worth together, by quote asset."""
+    max_orders_per_minute: int = 30
+    """The most orders within a minute."""
+    max_open_orders: int = 50
+    """The most orders that may rest at once."""
+    collar_bps: Decimal = Decimal("500")
+    """How far a limit price may lie from the mid, in hundredths of a percent."""
+    max_slippage_bps: Decimal = Decimal("100")
+    """How much worse than the mid a market order may be expected to fill, in hundredths of a percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """`[exchange.addresses]`: another place that speaks the venue's wire; empty keeps the mode's own.
+
+    For `sim` it is on this machine, for `testnet` also at Binance's test network.
+    """
+
+    rest: str = ""
+    """Such as https://api.example.com; plain http only on this machine."""
+    streams: str = ""
+    """Such as wss://stream.example.com; plain ws only on this machine."""
+    ws_api: str = ""
+    """Such as wss://ws-api.example.com/ws-api/v3."""
+
+    @property
+    def given(self) -> bool:
+        return bool(self.rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Sim:
+    """`[exchange.sim]`: the local exchange of this home."""
+
+    port: int = 0
+    """The port it listens on, on this machine only; 0 takes any free one."""
+    seed: int = 1
+    """What the background flow is drawn from; the same seed is the same market."""
+    replay: str = ""
+    """A recording to replay instead of seeded flow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """`[exchange.profiles.NAME]`: where the credentials of one account are found, never they themselves."""
+
+    mode: Literal["testnet", "live"] = "testnet"
+    """The venue the account is at: testnet or live."""
+    api_key_env: str = ""
+    """The environment variable that holds the API key."""
+    secret_env: str = ""
+    """The environment variable that holds the HMAC secret."""
+    file: str = ""
+    """A file with `api_key = …` and `secret = …` lines, readable by its owner alone (0600)."""
+    private_key_file: str = ""
+    """An Ed25519 private key in PEM, readable by its owner alone; used instead of a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Everything in `[exchange]`, with its default."""
+
+    mode: Mode = "sim"
+    """sim (our own exchange), read_only (live data, no orders), testnet or live."""
+    live_trading: bool = False
+    """Whether live orders may be sent at all; live also needs a profile, allowed symbols and every cap."""
+    profile: str = ""
+    """The profile of callers that chose none; empty is `default` at the local exchange, else the one of
+    BINANCE_API_KEY."""
+    allowed_symbols: tuple[str, ...] = ()
+    """The symbols that may be traded; empty allows all, which live does not."""
+    symbols: tuple[str, ...] = ("BTCUSDT", "ETHUSDT")
+    """The markets that come first in completions; `warm` follows them from the start."""
+    warm: bool = False
+    """Whether the markets of `symbols` are followed from the start, not when first asked for."""
+    quote: str = "USDT"
+    """The asset that holdings are valued in."""
+    max_markets: int = 20
+    """The most markets that are followed at once."""
+    header_credentials: bool = False
+    """Whether a handshake may bring credentials in X-Binance-Api-Key and X-Binance-Api-Secret."""
+    confirm: Literal["live", "always", "never"] = "live"
+    """When a person must confirm an order: live orders, all orders, or none (consent given here)."""
+    preview_seconds: int = 30
+    """How long a preview can be placed."""
+    dead_man_seconds: int = 0
+    """Cancel all open orders when no call came for so long; 0 never does."""
+    microstructure: bool = True
+    """Whether the prompt market_microstructure_analysis is served."""
+    caps: Caps = field(default_factory=Caps)
+    """The order caps."""
+    sim: Sim = field(default_factory=Sim)
+    """The local exchange."""
+    addresses: Addresses = field(default_factory=Addresses)
+    """Where the venue is, if elsewhere."""
+    profiles: Mapping[str, Profile] = field(default_factory=dict[str, Profile])
+    """Accounts by name: each is a table `[exchange.profiles.NAME]` with mode, api_key_env, secret_env, file
+    and private_key_file."""
+
+    @property
+    def venue(self) -> Literal["sim", "testnet", "live"]:
+        """Whose market it is: a read-only desk reads the live one."""
+        return "live" if self.mode == "read_only" else self.mode
+
+
+TABLE: Final = Exchange
+"""The root of the toolset's settings, for the reference."""
+
+_INNER: Final = (Caps, Addresses, Sim)
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "exchange.mode": MODES,
+    "exchange.confirm": ("live", "always", "never"),
+    "mode": ("testnet", "live"),
+}
+
+
+def read(table: Mapping[str, Any]) -> Exchange:
+    """The settings of an `[exchange]` table; raises `BadExchangeSetting` for what does not fit."""
+    found = cast("Exchange", _read(Exchange, table, "exchange"))
+    _check_addresses(found)
+    if found.mode == "live":
+        _check_live(found)
+    if found.profile and not NAME.fullmatch(found.profile):
+        raise BadExchangeSetting("exchange.profile must be a name of letters, digits, - and _")
+    return found
+
+
+def _check_live(found: Exchange) -> None:
+    """Live trading fails closed: each lock is opened by hand, or nothing starts."""
+    if not found.live_trading:
+        raise BadExchangeSetting(
+            'exchange.mode = "live" needs exchange.live_trading = true; to look, not trade, '
+            'use mode = "read_only"'
+        )
+    if not found.allowed_symbols:
+        raise BadExchangeSetting('exchange.mode = "live" needs exchange.allowed_symbols, such as ["BTCUSDT"]')
+    if off := [f.name for f in fields(Caps) if not getattr(found.caps, f.name)]:
+        raise BadExchangeSetting(
+            f'exchange.mode = "live" needs every cap; set exchange.caps.{off[0]} above 0'
+        )
+
+
+def _check_addresses(found: Exchange) -> None:
+    places = found.addresses
+    given = {"rest": places.rest, "streams": places.streams, "ws_api": places.ws_api}
+    if not any(given.values()):
+        return
+    for name, address in given.items():
+        secure, plain = ("https", "http") if name == "rest" else ("wss", "ws")
+        parts = urlsplit(address)
+        local = parts.scheme == plain and parts.hostname in _LOOPBACK
+        if not parts.hostname or not (parts.scheme == secure or local):
+            raise BadExchangeSetting(
+                f"exchange.addresses.{name} must begin with {secure}:// (or {plain}:// on this machine); "
+                "give rest, streams and ws_api together"
+            )
+    for name, address in given.items():
+        _check_place(found.mode, name, urlsplit(address).hostname or "")
+
+
+def _check_place(mode: Mode, name: str, host: str) -> None:
+    """Orders without the locks of live go nowhere but where there is no real money."""
+    if mode in ("live", "read_only") or host in _LOOPBACK:
+        return
+    if mode == "testnet" and (host == _TEST_NETWORK or host.endswith(f".{_TEST_NETWORK}")):
+        return
+    fitting = "this machine" if mode == "sim" else f"this machine or {_TEST_NETWORK}"
+    raise BadExchangeSetting(
+        f'exchange.addresses.{name} is {host}, but exchange.mode = "{mode}" goes to {fitting} alone; for '
+        'another place use mode = "live" with its locks, or "read_only"'
+    )
+
+
+def _read(kind: type[Any], table: Mapping[str, Any], path: str) -> Any:
+    defaults = kind()
+    known = {f.name: getattr(defaults, f.name) for f in fields(kind)}
+    for name in table:
+        if name not in known:
+            raise BadExchangeSetting(f"{path}.{name} is not a setting; there are {', '.join(known)}")
+    return kind(**{name: _fit(known[name], value, f"{path}.{name}") for name, value in table.items()})
+
+
+def _fit(like: Any, value: Any, path: str) -> Any:
+    if path == "exchange.profiles":
+        return _profiles(value)
+    if isinstance(like, _INNER):
+        return _read(type(like), _table(value, path), path)
+    try:
+        return _checked(path, _convert(like, value))
+    except (TypeError, ValueError):
+        raise BadExchangeSetting(f"{path} must be {_expected(path, like)}, not {value!r}") from None
+
+
+def _profiles(value: Any) -> dict[str, Profile]:
+    tables = _table(value, "exchange.profiles")
+    for name in tables:
+        if not NAME.fullmatch(name):
+            raise BadExchangeSetting(
+                f"exchange.profiles.{name[:40]} must be named by letters, digits, - and _"
+            )
+    made = {
+        n: cast("Profile", _read(Profile, _table(t, f"exchange.profiles.{n}"), f"exchange.profiles.{n}"))
+        for n, t in tables.items()
+    }
+    for name, profile in made.items():
+        _check_profile(name, profile)
+    return made
+
+
+def _check_profile(name: str, profile: Profile) -> None:
+    by_variables = bool(profile.api_key_env) and bool(profile.secret_env or profile.private_key_file)
+    if bool(profile.file) == by_variables:
+        raise BadExchangeSetting(
+            f"exchange.profiles.{name} needs either file, or api_key_env with secret_env or private_key_file"
+        )
+    if profile.secret_env and profile.private_key_file:
+        raise BadExchangeSetting(f"exchange.profiles.{name} has a secret and a private key; keep one")
+
+
+def _table(value: Any, path: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadExchangeSetting(f"{path} must be a table")
+    return cast("dict[str, Any]", value)
+
+
+def _convert(like: Any, value: Any) -> Any:
+    if isinstance(like, (bool, str)):
+        if type(value) is not type(like):
+            raise TypeError
+        return value
+    if isinstance(like, tuple):
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in cast("list[Any]", value)):
+            raise TypeError
+        return tuple(name.upper() for name in cast("list[str]", value))
+    if isinstance(like, int):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError
+        return value
+    # TOML has binary floats only; what the user typed is what `repr` prints.
+    return money.parse(repr(value) if isinstance(value, float) else value)
+
+
+def _choices(path: str) -> tuple[str, ...]:
+    if path.startswith("exchange.profiles.") and path.endswith(".mode"):
+        return _CHOICES["mode"]
+    return _CHOICES.get(path, ())
+
+
+def _checked(path: str, value: Any) -> Any:
+    choices = _choices(path)
+    if choices and value not in choices:
+        raise ValueError
+    if isinstance(value, (int, Decimal)) and not isinstance(value, bool) and value < 0:
+        raise ValueError
+    if path == "exchange.sim.port" and value > 65535:
+        raise ValueError
+    return value
+
+
+def _expected(path: str, like: Any) -> str:
+    if choices := _choices(path):
+        return "one of " + ", ".join(choices)
+    if isinstance(like, bool):
+        return "true or false"
+    if isinstance(like, tuple):
+        return "a list of symbols"
+    return "text" if isinstance(like, str) else "a number that is not negative"

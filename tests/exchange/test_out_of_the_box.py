@@ -1,0 +1,119 @@
+"""Without a setting or a key: the local exchange starts by itself, desks share it, and it survives."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from tests.exchange.test_official_client import call
+from tests.official import Mode
+from tests.support import run
+from tracedesk.exchange.local.launch import running
+from tracedesk.hosts import HostClient
+
+ORDER = {"symbol": "BTCUSDT", "side": "BUY", "order_type": "MARKET", "quantity": "0.01"}
+
+
+@asynccontextmanager
+async def home(tmp_path: Path) -> AsyncGenerator[Path]:
+    """A home whose exchange is stopped in the end."""
+    folder = tmp_path / "home"
+    try:
+        yield folder
+    finally:
+        info = running(folder)
+        if info is not None:
+            async with await HostClient.connect(info) as host:
+                await host.stop()
+
+
+@asynccontextmanager
+async def desk(folder: Path, mode: Mode) -> AsyncGenerator[Client]:
+    words = ["-P", "-m", "tracedesk.cli", "--home", str(folder), "serve", "--stdio", "--toolsets", "exchange"]
+    async with Client(StdioServerParameters(command=sys.executable, args=words), mode=mode) as client:
+        yield client
+
+
+def test_two_desks_share_a_market_and_each_account_has_its_own_money(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            home(tmp_path) as folder,
+            desk(folder, "auto") as one,
+            desk(folder, "legacy") as two,
+        ):
+            assert (await call(one, "provider_status"))["mode"] == "sim"
+            token = (await call(one, "preview_order", **ORDER))["preview_token"]
+            assert (await call(one, "place_order", **ORDER, preview_token=token))["status"] == "FILLED"
+            for client in (one, two):
+                assert (await money(client))["BTC"] == "1.00999000"
+            alice = await call(two, "connect", profile="alice")
+            assert alice["account"] == "sim/alice"
+            assert (await money(two))["BTC"] == "1.00000000"
+            status = [(await call(client, "provider_status"))["venue"]["rest"] for client in (one, two)]
+            assert status[0] == status[1]
+
+    run(main())
+
+
+@pytest.mark.judge
+def test_a_desk_finds_its_account_at_an_exchange_that_began_anew(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with home(tmp_path) as folder, desk(folder, "auto") as client:
+            before = await money(client)
+            first = running(folder)
+            assert first is not None
+            async with await HostClient.connect(first) as host:
+                await host.stop()
+            for name in ("exchange.db", "exchange.keys"):
+                (folder / name).unlink()
+            async with asyncio.timeout(40):
+                while True:
+                    answer = await client.call_tool("get_account", {})
+                    if not answer.is_error:
+                        break
+                    await asyncio.sleep(0.2)
+            again = running(folder)
+            assert again is not None
+            assert again.pid != first.pid
+            assert await money(client) == before
+
+    run(main())
+
+
+@pytest.mark.judge
+def test_an_exchange_that_is_killed_is_started_again_with_everything_that_was(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            home(tmp_path) as folder,
+            desk(folder, "auto") as client,
+        ):
+            token = (await call(client, "preview_order", **ORDER))["preview_token"]
+            await call(client, "place_order", **ORDER, preview_token=token)
+            killed = running(folder)
+            assert killed is not None
+            os.kill(killed.pid, signal.SIGKILL)
+            async with asyncio.timeout(40):
+                while True:
+                    answer = await client.call_tool("get_account", {})
+                    if not answer.is_error:
+                        break
+                    await asyncio.sleep(0.2)
+            assert (await money(client))["BTC"] == "1.00999000"
+            again = running(folder)
+            assert again is not None
+            assert again.pid != killed.pid
+            assert (await call(client, "orderbook_l2", symbol="BTCUSDT"))["status"] == "ok"
+
+    run(main())
+
+
+async def money(client: Client) -> dict[str, str]:
+    return {row["asset"]: row["total"] for row in (await call(client, "get_account"))["balances"]}
