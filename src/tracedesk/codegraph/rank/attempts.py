@@ -275,21 +275,23 @@ class Levels:
     """The likeness that random pairs of a history seldom reach, measured once until the history has grown.
 
     In one history everybody writes of the same few things, in another hardly two texts share a word: a
-    likeness says something only beside that of random pairs.
+    likeness says something only beside that of random pairs, asked in as many words.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str | None, str | None], tuple[int, float, float]] = {}
+        self._known: dict[tuple[str, str | None, str | None, bool], tuple[int, float, float]] = {}
 
     def of(self, trace: Connection, asked: Asked, recall: Recall | None) -> float:
-        """The level of the project's history, for questions with files or without."""
+        """The level of the project's history, for questions short or long, with files or without."""
         count = next(trace.execute(_COUNT, (asked.project, asked.project)))[0]
         if count < SMALL:
             return REFERENCE
-        key = trace.filename, asked.project, recall.model if recall is not None else None
+        is_long = len(asked.query.split()) > _TITLE_WORDS
+        key = trace.filename, asked.project, recall.model if recall is not None else None, is_long
         known = self._known.get(key)
         if known is None or not known[0] <= count <= known[0] * _GROWTH:
-            known = self._known[key] = (count, *_usual(trace, asked.project, count, recall))
+            usual = _usual(trace, asked.project, count, recall, is_long)
+            known = self._known[key] = (count, *usual)
         return known[2] if asked.files else known[1]
 
 
@@ -298,13 +300,16 @@ _COUNT: Final = "SELECT count(*) FROM attempt WHERE evidence = 1 AND (? IS NULL 
 _GROWTH: Final = 1.05
 _SAMPLE: Final = 48
 _WINDOW: Final = 480
-_SELDOM: Final = 0.0065
-_TITLE_WORDS: Final = 10
+_SELDOM: Final = 0.009
+_TITLE_WORDS: Final = 12
+"""Words of a short question, and of what stands for one among attempts."""
 _NUMBER: Final = re.compile(r"#?\b\d+\b")
 _LEVELS: Final = (0.1, 0.8)
 
 
-def _usual(trace: Connection, project: str | None, count: int, recall: Recall | None) -> tuple[float, float]:
+def _usual(
+    trace: Connection, project: str | None, count: int, recall: Recall | None, is_long: bool
+) -> tuple[float, float]:
     """What random pairs seldom reach, without and with files: some attempts ask for all the others."""
     query = """
         SELECT a.id, a.name, s.evidence FROM attempt a JOIN summary s ON s.attempt = a.id
@@ -315,7 +320,7 @@ def _usual(trace: Connection, project: str | None, count: int, recall: Recall | 
     without: list[float] = []
     with_files: list[float] = []
     for id, name, text in sample:
-        found = _Search(trace, Asked(_as_question(text), _paths(trace, id), project, name))
+        found = _Search(trace, Asked(_as_question(text, is_long), _paths(trace, id), project, name))
         found.by_words()
         if recall is not None:
             found.by_meaning(recall)
@@ -326,10 +331,11 @@ def _usual(trace: Connection, project: str | None, count: int, recall: Recall | 
     return _bounded(without, seldom), _bounded(with_files, seldom)
 
 
-def _as_question(text: str) -> str:
-    """A first line, then all of it, without the numbers of tickets, which no new question has."""
+def _as_question(text: str, is_long: bool) -> str:
+    """A first line, and for a long one all of it, without numbers of tickets, which no new question has."""
     words = _NUMBER.sub(" ", text).split()
-    return " ".join(words[:_TITLE_WORDS]) + "\n" + " ".join(words)
+    title = " ".join(words[:_TITLE_WORDS])
+    return title + "\n" + " ".join(words) if is_long else title
 
 
 def _paths(trace: Connection, attempt: int) -> tuple[str, ...]:
