@@ -83,7 +83,7 @@ def test_fewer_than_one_second_in_a_hundred_of_our_own_recording_is_flagged(path
         ("BTCUSDT", 113, 0.3),
     ],
 )
-def test_fewer_than_one_second_in_a_hundred_of_any_seeded_market_is_flagged(
+def test_fewer_than_one_second_in_a_hundred_of_other_seeded_markets_is_flagged(
     symbol: str, seed: int, pace: float, tmp_path: Path
 ) -> None:
     path = tmp_path / f"{symbol.lower()}_{seed}.gz"
