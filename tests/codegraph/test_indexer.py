@@ -147,7 +147,7 @@ def test_few_files_are_indexed_here_and_many_beside(tmp_path: Path) -> None:
 
 def _children() -> list[int]:
     """The indexers that this process has started and that still run."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
     rows = [line.split(None, 2) for line in listed.stdout.splitlines()[1:]]
     return [
         int(pid) for pid, parent, args in rows if int(parent) == os.getpid() and "codegraph.indexer" in args

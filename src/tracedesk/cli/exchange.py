@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -160,8 +161,7 @@ def watch(console: Console, symbol: str, levels: int, once: bool, every: float) 
 
     home, settings = _home(console), _settings(console)
     show = Watch(home, settings, symbol.upper(), levels, every)
-    with contextlib.suppress(KeyboardInterrupt):  # the way to end it
-        _run(show.once(console) if once else show.run(console))
+    _run(show.once(console) if once else _until_told(show.run(console)))
 
 
 @exchange.command()
@@ -285,6 +285,15 @@ def _settings(console: Console) -> Exchange:
         return read(console.settings().tables.get("exchange", {}))
     except BadExchangeSetting as fault:
         raise Misuse(sentence(fault)) from None
+
+
+async def _until_told(work: Coroutine[Any, Any, None]) -> None:
+    """Run until Ctrl-C or SIGTERM, which end a watch as they should, not as a failure."""
+    task = asyncio.ensure_future(work)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -340,7 +340,7 @@ def test_an_index_that_fails_at_once_leaves_one_waiting_parser(tmp_path: Path) -
 
 def _parsers_of(parent: int) -> list[int]:
     """The parsing processes that a process has started and that live."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
     rows = [line.split(maxsplit=2) for line in listed.stdout.splitlines()[1:]]
     return [int(pid) for pid, of, args in rows if int(of) == parent and "graph.worker" in args]
 
