@@ -76,6 +76,13 @@ def server(home: Path, *toolsets: str) -> Generator[Server]:
             yield Server(process.pid, url, token)
         finally:
             end(process)
+            _stop_exchange(home)
+
+
+def _stop_exchange(home: Path) -> None:
+    """The local exchange outlives the desk that needed it; a test's must not outlive the test."""
+    stop = [sys.executable, "-m", "tracedesk.cli", "--home", str(home), "exchange", "stop"]
+    subprocess.run(stop, cwd=ROOT, capture_output=True, timeout=30, check=False)
 
 
 def _announced(process: subprocess.Popen[str], log: Path) -> list[str]:
