@@ -91,6 +91,21 @@ def test_a_reader_never_makes_a_file(path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.parametrize("begun", ["", "PRAGMA journal_mode = WAL"])
+def test_a_file_whose_maker_was_killed_is_no_journal_yet_and_its_next_writer_makes_it(
+    path: Path, begun: str
+) -> None:
+    path.touch()
+    with raw(path) as connection:
+        connection.execute(begun)
+    with pytest.raises(JournalError, match=r"no journal at .* yet"):
+        Reader(path)
+    with Journal(path) as journal:
+        journal.open("a", "run")
+        journal.append("a", entries(1))
+    assert verify(path).is_sound
+
+
 def test_a_closed_journal_is_one_file(path: Path) -> None:
     with Journal(path) as journal:
         journal.open("a", "run")

@@ -57,6 +57,8 @@ class Format:
         with self._closing_on_failure(connection):
             _configure(connection)
             if not self._is_marked(connection):
+                if self._is_empty(connection):
+                    raise self.error(f"there is no {self.noun} at {path} yet; its next writer makes it")
                 raise NotADBError
         return connection
 
@@ -87,10 +89,13 @@ class Format:
     def _refuse_foreign(self, connection: Connection) -> None:
         """Before anything is written: another program's file stays as it is."""
         connection.execute("BEGIN DEFERRED")
-        used = next(connection.execute("SELECT count(*) FROM sqlite_master"))[0]
-        if used and not self._is_marked(connection):
+        if not self._is_empty(connection) and not self._is_marked(connection):
             raise self.error(f"{connection.filename} is another program's database")
         connection.execute("COMMIT")
+
+    def _is_empty(self, connection: Connection) -> bool:
+        """Whether nobody has made anything in the file: whoever began to was killed."""
+        return next(connection.execute("SELECT count(*) FROM sqlite_master"))[0] == 0
 
     def _is_marked(self, connection: Connection) -> bool:
         return connection.pragma("application_id") == self.application_id

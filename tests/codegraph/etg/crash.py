@@ -18,6 +18,7 @@ from typing import Final
 from tests.codegraph.etg.bench import NOON, SECOND, Bench
 from tests.codegraph.etg.rows import tables
 from tests.journal.forks import Server, fork_server, say, say_ready, serve
+from tests.journal.samples import raw
 from tracedesk.codegraph.etg import body, projection, schema
 from tracedesk.codegraph.etg.body import Facts
 from tracedesk.codegraph.etg.model import NewEvent
@@ -150,7 +151,7 @@ class Harness:
 
     def _inquest(self, number: int, acknowledged: int) -> None:
         self._expected += [f"{number}-{index}" for index in range(acknowledged)]
-        if not self._bench.path.exists() or (not self._expected and not self._bench.path.stat().st_size):
+        if not self._expected and not self._is_begun():
             return  # killed before the file became a journal
         report = verify(self._bench.path)
         if report.faults:
@@ -165,6 +166,12 @@ class Harness:
             self._blame(number, "the projections are not those of the events")
         elif number % _ANEW == 0:
             self._make_anew(number)
+
+    def _is_begun(self) -> bool:
+        if not self._bench.path.exists():
+            return False
+        with raw(self._bench.path) as file:
+            return bool(list(file.execute("SELECT 1 FROM sqlite_master LIMIT 1")))
 
     def _logged(self) -> list[str]:
         with Reader(self._bench.path) as reader:
