@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 SYMBOLS: Final = 500
 DAYS: Final = 2500
 OURS: Final = "ours"
-OURS_SHARED: Final = "ours, one array of days"
 SERIES: Final = "numpy from the same series"
 MATRIX: Final = "numpy from a ready matrix"
 
@@ -48,11 +47,9 @@ def _contestants() -> dict[str, Callable[[], Figures]]:
     days = array("q", range(730_000, 730_000 + DAYS + 1))
     columns = [array("d", column.tolist()) for column in prices.T]
     own = {name: Series(days[:], column, days) for name, column in zip(names, columns, strict=True)}
-    shared = {name: Series(days, column, days) for name, column in zip(names, columns, strict=True)}
     weights = dict(zip(names, shares.tolist(), strict=True))
     return {
         OURS: lambda: _ours(weights, own),
-        OURS_SHARED: lambda: _ours(weights, shared),
         SERIES: lambda: _from_series(shares, own),
         MATRIX: lambda: _figures((prices[1:] / prices[:-1] - 1) @ shares),
     }

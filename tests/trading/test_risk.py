@@ -11,6 +11,7 @@ from decimal import Decimal
 from math import inf, nan, sqrt
 from typing import Final
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -244,10 +245,22 @@ def test_without_a_positive_total_value_nothing_is_known() -> None:
 def test_a_price_that_is_not_positive_is_refused_by_its_symbol(bad: float, at: int, symbols: int) -> None:
     prices = compounded([0.01, -0.01] * 30)
     market = {f"S{number:03}": series(prices) for number in range(symbols)}
-    market["S001"].adjusted[at] = bad
+    prices[at] = bad
+    market["S001"] = series(prices)
     with pytest.raises(ToolError, match="'S001'") as refused:
         risk.metrics(dict.fromkeys(market, 1 / symbols), market)
     assert refused.value.code == "DATA_UNAVAILABLE"
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, nan, inf])
+def test_a_price_that_no_return_rests_on_may_be_anything(bad: float) -> None:
+    prices = compounded([0.01, -0.01] * 30)
+    sound = risk.metrics({"X": 1.0}, {"X": series(prices)}, window=59)
+    assert risk.metrics({"X": 1.0}, {"X": series([bad, *prices[1:]])}, window=59) == sound
+    gap = [day for day in range(DAY, DAY + 61) if day != DAY + 7]
+    other = series([price for number, price in enumerate(prices) if number != 7], gap)
+    both = {"X": series([*prices[:7], bad, *prices[8:]]), "Y": other}
+    assert risk.metrics({"X": 0.5, "Y": 0.5}, both).var_95_1d is not None
 
 
 @pytest.mark.parametrize("symbols", [2, 900])
@@ -374,10 +387,19 @@ def test_at_least_one_return_in_twenty_is_as_bad_as_the_value_at_risk(returns: l
 
 @settings(max_examples=80, deadline=None)
 @given(portfolios(most=6), st.sampled_from((0.0, 0.03)))
-def test_with_and_without_numpy_the_results_are_the_same_to_the_last_bit(
+def test_with_and_without_numpy_the_same_returns_have_the_same_figures_to_the_last_bit(
     given_: Portfolio, rate: float
 ) -> None:
-    assert _by(1, given_, rate) == _by(10**9, given_, rate)
+    weights, held = given_
+    returns = risk.summed(*_aligned(weights, held))
+    by_numpy = risk.figures_by_numpy(np.array(returns), weights, rate)
+    assert by_numpy == risk.figures_of(returns, weights, rate)
+
+
+@settings(max_examples=80, deadline=None)
+@given(portfolios(most=6))
+def test_with_and_without_numpy_the_returns_agree_to_a_rounding_of_each_term(given_: Portfolio) -> None:
+    _agree(*given_)
 
 
 def _by(large: int, given_: Portfolio, rate: float) -> risk.Metrics:
@@ -386,9 +408,23 @@ def _by(large: int, given_: Portfolio, rate: float) -> risk.Metrics:
         return risk.metrics(*given_, risk_free=rate)
 
 
-def test_many_symbols_over_many_days_are_the_same_to_the_last_bit_too() -> None:
-    weights, held = _crowd(70, 900)
-    assert _by(1, (weights, held), 0.01) == _by(10**9, (weights, held), 0.01)
+def test_many_symbols_over_many_days_agree_too() -> None:
+    _agree(*_crowd(70, 900))
+
+
+def _agree(weights: dict[str, float], held: dict[str, Series]) -> None:
+    given_ = _aligned(weights, held)
+    terms = [risk.summed({symbol: weight}, *given_[1:]) for symbol, weight in given_[0].items()]
+    one, other = risk.summed(*given_), risk.summed_by_numpy(*given_).tolist()
+    for plain, fast, parts in zip(one, other, zip(*terms, strict=True), strict=True):
+        assert abs(plain - fast) <= len(parts) * sys.float_info.epsilon * sum(map(abs, parts))
+
+
+def _aligned(
+    weights: dict[str, float], held: dict[str, Series]
+) -> tuple[dict[str, float], dict[str, Series], risk.Shared]:
+    kept = {symbol: weight for symbol, weight in sorted(weights.items()) if weight}
+    return kept, held, risk.align(kept, held, risk.WINDOW)
 
 
 def _crowd(symbols: int, days: int) -> Portfolio:
@@ -429,10 +465,10 @@ assert "numpy" in sys.modules
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
-def test_a_large_portfolio_is_not_taken_symbol_by_symbol_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(prices: Sequence[float]) -> bool:
-        raise AssertionError(f"{len(prices)} prices were looked at one by one")
+def test_a_large_portfolio_is_not_taken_price_by_price_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(values: Sequence[float], rows: object) -> Sequence[float]:
+        raise AssertionError(f"{len(values)} prices were looked at one by one")
 
-    monkeypatch.setattr(risk, "_usable", refuse)
+    monkeypatch.setattr(risk, "_column", refuse)
     weights, held = _crowd(80, 900)
     assert risk.metrics(weights, held, window=900).var_95_1d is not None

@@ -2,8 +2,8 @@
 
 Returns are simple daily returns of adjusted closes, on the days that all held symbols share. The portfolio's
 return is the sum of signed weights times returns; cash earns nothing. The figures are binary64. Large
-portfolios are summed by numpy and small ones without it, in the same order of the same operations: the
-results are the same to the last bit.
+portfolios are summed by numpy and small ones without it: the sums agree to a rounding of each term, and from
+the same sums both work out the same figures to the last bit.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ def metrics(
     the total value is not positive: then nothing is known.
     """
     held = _held(weights or {})
-    shared = _align(held, series, window)
+    shared = align(held, series, window)
     basis = _basis(shared, window, risk_free, weighting)
     reason = _unknown(weights, shared, minimum)
     if reason is not None:
         return Metrics(None, None, None, None, basis, dict.fromkeys(METRICS, reason), *shared.ends)
     if not held:
-        figures, why = _Figures(0.0, 0.0, None), "all cash: its return does not vary"
+        figures, why = Figures(0.0, 0.0, None), "all cash: its return does not vary"
     else:
         figures, why = _figures(held, series, shared, float(risk_free)), "the returns do not vary"
     reasons = {} if figures.sharpe is not None else {"sharpe_ratio": why}
@@ -117,7 +117,7 @@ def _bad(field: str, problem: str) -> ToolError:
     return ToolError("INVALID_INPUT", f"{field}: {problem}", {"path": [field], "retryable": False})
 
 
-def _unknown(weights: Mapping[str, float] | None, shared: _Shared, minimum: int) -> str | None:
+def _unknown(weights: Mapping[str, float] | None, shared: Shared, minimum: int) -> str | None:
     if weights is None:
         return "the total value is not positive, so there are no weights"
     if shared.limiting is not None and shared.n < max(1, minimum):
@@ -125,7 +125,7 @@ def _unknown(weights: Mapping[str, float] | None, shared: _Shared, minimum: int)
     return None
 
 
-def _basis(shared: _Shared, window: int, risk_free: float | Decimal, weighting: str) -> dict[str, Any]:
+def _basis(shared: Shared, window: int, risk_free: float | Decimal, weighting: str) -> dict[str, Any]:
     first, last = shared.ends
     return {
         "method": "historical",
@@ -154,7 +154,7 @@ def _amount(fraction: float, total_cents: int | None) -> Decimal | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
+class Shared:
     """The last days common to all held symbols, one more than there are returns, and where each has them."""
 
     days: Sequence[int]
@@ -176,27 +176,19 @@ class _Shared:
 _NO_DAYS: Final[array[int]] = array("q")
 
 
-def _align(held: Mapping[str, float], series: Mapping[str, Series], window: int) -> _Shared:
+def align(held: Mapping[str, float], series: Mapping[str, Series], window: int) -> Shared:
+    """The last days that all held symbols have, enough for `window` returns where there are so many."""
     if window < 1:
         raise _bad("window", f"a window of {window} returns cannot be used; give at least 1")
     days_of = {symbol: series[symbol].days if symbol in series else _NO_DAYS for symbol in held}
     if not days_of:
-        return _Shared((), {}, None)
-    calendars: list[array[int]] = []
-    number_of = {symbol: _number(days, calendars) for symbol, days in days_of.items()}
-    days = _common(calendars, window + 1)
-    rows = [_rows(calendar, days) for calendar in calendars]
-    limiting = min(days_of, key=lambda symbol: len(days_of[symbol]))
-    return _Shared(days, {symbol: rows[number] for symbol, number in number_of.items()}, limiting)
-
-
-def _number(days: array[int], calendars: list[array[int]]) -> int:
-    """Which of the distinct calendars these days are; a new one is added. Most symbols share one."""
-    for number, calendar in enumerate(calendars):
-        if days is calendar or days == calendar:
-            return number
-    calendars.append(days)
-    return len(calendars) - 1
+        return Shared((), {}, None)
+    calendars = {id(days): days for days in days_of.values()}
+    days = _common(list(calendars.values()), window + 1)
+    rows = {name: _rows(calendar, days) for name, calendar in calendars.items()}
+    fewest = min(map(len, calendars.values()))
+    limiting = next(symbol for symbol, own in days_of.items() if len(own) == fewest)
+    return Shared(days, {symbol: rows[id(own)] for symbol, own in days_of.items()}, limiting)
 
 
 def _common(calendars: Sequence[array[int]], count: int) -> Sequence[int]:
@@ -221,44 +213,57 @@ def _rows(calendar: array[int], days: Sequence[int]) -> Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Figures:
+class Figures:
+    """The figures that rest on returns alone."""
+
     var: float
     drawdown: float
     sharpe: float | None
 
 
-class _Unusable(ValueError):
-    """Some price is zero, negative or no number."""
+class _Overflow(ArithmeticError):
+    """A return is too large for a number, though the prices are not."""
 
 
-def _figures(
-    held: Mapping[str, float], series: Mapping[str, Series], shared: _Shared, rate: float
-) -> _Figures:
+def _figures(held: Mapping[str, float], series: Mapping[str, Series], shared: Shared, rate: float) -> Figures:
+    for symbol, rows in shared.rows.items():
+        if not _is_usable(series[symbol], rows):
+            raise _unusable(symbol)
     work = _large if len(held) * shared.n >= _LARGE else _small
     try:
         return work(held, series, shared, _daily(rate))
-    except _Unusable:
-        symbol = _blamed(series, shared)
-        raise unavailable(symbol, "Usable history", "Its adjusted closes must all be positive.") from None
+    except _Overflow:
+        raise _unusable(next(iter(shared.rows))) from None
+
+
+def _is_usable(series: Series, rows: Rows) -> bool:
+    first = rows.start if isinstance(rows, slice) else rows[0]
+    return series.sound_from <= first or all(0.0 < price < inf for price in _column(series.adjusted, rows))
+
+
+def _unusable(symbol: str) -> ToolError:
+    return unavailable(symbol, "Usable history", "Its adjusted closes must all be positive.")
 
 
 def _daily(rate: float) -> float:
     return (1.0 + rate) ** (1 / ANNUAL) - 1.0
 
 
-def _small(held: Mapping[str, float], series: Mapping[str, Series], shared: _Shared, rate: float) -> _Figures:
-    returns = _summed(held, series, shared)
+def _small(held: Mapping[str, float], series: Mapping[str, Series], shared: Shared, rate: float) -> Figures:
+    return figures_of(summed(held, series, shared), held, rate)
+
+
+def figures_of(returns: list[float], held: Mapping[str, float], rate: float) -> Figures:
+    """The figures of the portfolio's returns; `rate` is a day's."""
     sharpe = _sharpe([value - rate for value in returns], held)
-    return _Figures(max(0.0, -sorted(returns)[_rank(shared.n)]), _drawdown(returns), sharpe)
+    return Figures(max(0.0, -sorted(returns)[_rank(len(returns))]), _drawdown(returns), sharpe)
 
 
-def _summed(held: Mapping[str, float], series: Mapping[str, Series], shared: _Shared) -> list[float]:
+def summed(held: Mapping[str, float], series: Mapping[str, Series], shared: Shared) -> list[float]:
     """Per day, the sum of weight x (price / price before - 1), symbol after symbol."""
     total = [0.0] * shared.n
     for symbol, weight in held.items():
         prices = _column(series[symbol].adjusted, shared.rows[symbol])
-        if not _usable(prices):
-            raise _Unusable
         parts = [(now / before - 1.0) * weight for before, now in pairwise(prices)]
         total = list(map(add, total, parts))
     return _finite(total)
@@ -266,22 +271,12 @@ def _summed(held: Mapping[str, float], series: Mapping[str, Series], shared: _Sh
 
 def _finite(returns: list[float]) -> list[float]:
     if not all(map(isfinite, returns)):
-        raise _Unusable
+        raise _Overflow
     return returns
 
 
 def _column(values: array[float], rows: Rows) -> Sequence[float]:
     return values[rows] if isinstance(rows, slice) else [values[row] for row in rows]
-
-
-def _usable(prices: Sequence[float]) -> bool:
-    return all(0.0 < price < inf for price in prices)
-
-
-def _blamed(series: Mapping[str, Series], shared: _Shared) -> str:
-    """The first symbol whose prices cannot be used; when it is their ratio, the first symbol."""
-    columns = ((symbol, _column(series[symbol].adjusted, rows)) for symbol, rows in shared.rows.items())
-    return next((symbol for symbol, prices in columns if not _usable(prices)), next(iter(shared.rows)))
 
 
 def _rank(n: int) -> int:
@@ -311,15 +306,19 @@ def _annual(mean: float, squares: float, n: int, held: Mapping[str, float]) -> f
     return None if deviation <= noise else mean / deviation * sqrt(ANNUAL)
 
 
-# --- the same with numpy: each operation rounds as it does above, in the same order ----------------
+# --- the same with numpy -------------------------------------------------------------------------
 
 
-def _large(held: Mapping[str, float], series: Mapping[str, Series], shared: _Shared, rate: float) -> _Figures:
+def _large(held: Mapping[str, float], series: Mapping[str, Series], shared: Shared, rate: float) -> Figures:
+    return figures_by_numpy(summed_by_numpy(held, series, shared), held, rate)
+
+
+def figures_by_numpy(returns: NDArray[float64], held: Mapping[str, float], rate: float) -> Figures:
+    """Each operation rounds as it does without numpy, in the same order."""
     import numpy as np
 
-    returns = _summed_by_numpy(held, series, shared)
-    rank, n = _rank(shared.n), shared.n
-    var = max(0.0, -float(np.partition(returns, rank)[rank]))
+    n = len(returns)
+    var = max(0.0, -float(np.partition(returns, _rank(n))[_rank(n)]))
     curve = np.cumprod(np.concatenate(([1.0], 1.0 + returns)))
     if curve.min() <= 0.0:
         curve = curve[: int(np.argmax(curve <= 0.0)) + 1]
@@ -327,47 +326,38 @@ def _large(held: Mapping[str, float], series: Mapping[str, Series], shared: _Sha
     excess = returns - rate
     mean = fsum(excess.tolist()) / n
     excess -= mean
-    return _Figures(var, drawdown, _annual(mean, fsum((excess * excess).tolist()), n, held))
+    return Figures(var, drawdown, _annual(mean, fsum((excess * excess).tolist()), n, held))
 
 
-def _summed_by_numpy(
-    held: Mapping[str, float], series: Mapping[str, Series], shared: _Shared
+def summed_by_numpy(
+    held: Mapping[str, float], series: Mapping[str, Series], shared: Shared
 ) -> NDArray[float64]:
-    """Over blocks of symbols, whose first row is the sum so far: adding up rows goes from first to last."""
+    """Block after block of symbols."""
     import numpy as np
 
-    symbols, weights = list(held), list(held.values())
-    block = np.zeros((min(_BLOCK, len(symbols)) + 1, shared.n))
-    rows = list(block[1:])
+    weights = np.array(list(held.values()))
+    columns = [series[symbol].adjusted for symbol in held]
+    steps = {id(rows): _steps(rows) for rows in shared.rows.values()}
+    spans = [steps[id(shared.rows[symbol])] for symbol in held]
+    block = np.empty((min(_BLOCK, len(columns)), shared.n))
+    lines = list(block)
+    total = np.zeros(shared.n)
     with np.errstate(all="ignore"):
-        for start in range(0, len(symbols), _BLOCK):
-            names = symbols[start : start + _BLOCK]
-            for row, symbol in zip(rows, names, strict=False):
-                before, now = _neighbours(series[symbol].adjusted, shared.rows[symbol])
-                if not before[0] > 0.0:
-                    raise _Unusable
-                np.divide(now, before, row)
-            returns = block[1 : len(names) + 1]
-            # A first price above zero and ratios above zero: so are all prices. NaN never is.
-            if not returns.min() > 0.0:
-                raise _Unusable
+        for start in range(0, len(columns), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            for line, column, (before, now) in zip(lines, columns[part], spans[part], strict=False):
+                prices = np.frombuffer(column)
+                np.divide(prices[now], prices[before], line)
+            returns = block[: len(columns[part])]
             returns -= 1.0
-            for row, weight in zip(rows, weights[start : start + _BLOCK], strict=False):
-                np.multiply(row, weight, row)
-            block[0] = np.add.reduce(block[: len(names) + 1], axis=0)
-    if not np.isfinite(block[0]).all():
-        raise _Unusable
-    return block[0]
+            total += weights[part] @ returns
+    if not np.isfinite(total).all():
+        raise _Overflow
+    return total
 
 
-def _neighbours(values: array[float], rows: Rows) -> tuple[NDArray[float64], NDArray[float64]]:
-    """The prices before each return and after it, as views where the days are in one piece."""
-    import numpy as np
-
+def _steps(rows: Rows) -> tuple[Rows, Rows]:
+    """The rows that returns start from, and those that they end at."""
     if isinstance(rows, slice):
-        count, start = rows.stop - rows.start - 1, rows.start * values.itemsize
-        return np.frombuffer(values, float, count, start), np.frombuffer(
-            values, float, count, start + values.itemsize
-        )
-    prices = np.frombuffer(values)[rows]
-    return prices[:-1], prices[1:]
+        return slice(rows.start, rows.stop - 1), slice(rows.start + 1, rows.stop)
+    return rows[:-1], rows[1:]

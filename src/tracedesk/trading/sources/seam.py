@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from math import inf, isfinite
 from typing import Any, Final, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -53,9 +54,12 @@ class Series:
     """One object for all series of the same days, so that none has to be compared with another."""
     adjusted: array[float]
     volumes: array[int]
+    sound_from: int = field(init=False)
+    """The row from which on every price is a number above zero."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "days", _shared(self.days))
+        object.__setattr__(self, "sound_from", _sound_from(self.adjusted))
 
 
 _CALENDARS: Final[WeakValueDictionary[int, array[int]]] = WeakValueDictionary()
@@ -64,6 +68,13 @@ _CALENDARS: Final[WeakValueDictionary[int, array[int]]] = WeakValueDictionary()
 def _shared(days: array[int]) -> array[int]:
     known = _CALENDARS.setdefault(hash(days.tobytes()), days)
     return known if known == days else days
+
+
+def _sound_from(prices: array[float]) -> int:
+    if isfinite(sum(prices)) and min(prices, default=0.0) > 0.0:
+        return 0
+    unsound = (row for row in reversed(range(len(prices))) if not 0.0 < prices[row] < inf)
+    return next(unsound, -1) + 1
 
 
 @dataclass(frozen=True, slots=True)
