@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from tracedesk.config import FILE, BadSetting
+from tracedesk import tables
+from tracedesk.tables import BadTable
 
 
-class BadCodegraphSetting(BadSetting):
+class BadCodegraphSetting(BadTable):
     """A value of `[codegraph]` that cannot be used, with what fits."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"in {FILE}, {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,36 +44,10 @@ TABLE = Codegraph
 
 def read(table: Mapping[str, Any]) -> Codegraph:
     """The table of a file, checked."""
-    known = {field.name for field in fields(Codegraph)}
-    for name in table:
-        if name not in known:
-            raise BadCodegraphSetting(
-                f"[codegraph] has no setting {name!r}; there are {', '.join(sorted(known))}"
-            )
-    given = {name: _checked(name, value) for name, value in table.items()}
-    return Codegraph(**given)
-
-
-def _checked(name: str, value: Any) -> Any:
-    if name == "roots":
-        return _roots(value)
-    if name == "parse_seconds":
-        return _seconds(value)
-    least = 0 if name == "workers" else 1
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise BadCodegraphSetting(f"codegraph.{name} must be a whole number of at least {least}")
-    return value
-
-
-def _roots(value: Any) -> tuple[str, ...]:
-    items = cast("list[Any]", value) if isinstance(value, list | tuple) else [None]
-    roots = tuple(root for root in items if isinstance(root, str) and root)
-    if len(roots) != len(items):
+    found = tables.read(Codegraph, table, "codegraph", BadCodegraphSetting)
+    if not all(found.roots):
         raise BadCodegraphSetting("codegraph.roots must be a list of folders")
-    return roots
-
-
-def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise BadCodegraphSetting("codegraph.parse_seconds must be a number above 0")
-    return float(value)
+    for name in ("max_file_bytes", "max_files", "max_line", "parse_seconds"):
+        if not getattr(found, name):
+            raise BadCodegraphSetting(f"codegraph.{name} must be a number above 0")
+    return found

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from tracedesk.config import FILE, BadSetting
-from tracedesk.primitives import money
+from tracedesk import tables
+from tracedesk.tables import BadTable
 
 Mode = Literal["sim", "read_only", "testnet", "live"]
 MODES: Final[tuple[Mode, ...]] = ("sim", "read_only", "testnet", "live")
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 """What a profile may be called."""
 _TEST_NETWORK: Final = "testnet.binance.vision"
+_LAST_PORT: Final = 65_535
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
-class BadExchangeSetting(BadSetting):
+class BadExchangeSetting(BadTable):
     """A value of `[exchange]` that cannot be used, with what fits."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"in {FILE}, {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +140,19 @@ class Exchange:
 TABLE: Final = Exchange
 """The root of the toolset's settings, for the reference."""
 
-_INNER: Final = (Caps, Addresses, Sim)
-_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "exchange.mode": MODES,
-    "exchange.confirm": ("live", "always", "never"),
-    "mode": ("testnet", "live"),
-}
-
 
 def read(table: Mapping[str, Any]) -> Exchange:
     """The settings of an `[exchange]` table; raises `BadExchangeSetting` for what does not fit."""
-    found = cast("Exchange", _read(Exchange, table, "exchange"))
+    own = {name: value for name, value in table.items() if name != "profiles"}
+    found = tables.read(Exchange, own, "exchange", BadExchangeSetting)
+    found = replace(
+        found,
+        allowed_symbols=tuple(map(str.upper, found.allowed_symbols)),
+        symbols=tuple(map(str.upper, found.symbols)),
+        profiles=_profiles(table.get("profiles", {})),
+    )
+    if found.sim.port > _LAST_PORT:
+        raise BadExchangeSetting(f"exchange.sim.port must be 0 to {_LAST_PORT}, not {found.sim.port}")
     _check_addresses(found)
     if found.mode == "live":
         _check_live(found)
@@ -207,39 +207,17 @@ def _check_place(mode: Mode, name: str, host: str) -> None:
     )
 
 
-def _read(kind: type[Any], table: Mapping[str, Any], path: str) -> Any:
-    defaults = kind()
-    known = {f.name: getattr(defaults, f.name) for f in fields(kind)}
-    for name in table:
-        if name not in known:
-            raise BadExchangeSetting(f"{path}.{name} is not a setting; there are {', '.join(known)}")
-    return kind(**{name: _fit(known[name], value, f"{path}.{name}") for name, value in table.items()})
-
-
-def _fit(like: Any, value: Any, path: str) -> Any:
-    if path == "exchange.profiles":
-        return _profiles(value)
-    if isinstance(like, _INNER):
-        return _read(type(like), _table(value, path), path)
-    try:
-        return _checked(path, _convert(like, value))
-    except (TypeError, ValueError):
-        raise BadExchangeSetting(f"{path} must be {_expected(path, like)}, not {value!r}") from None
-
-
 def _profiles(value: Any) -> dict[str, Profile]:
-    tables = _table(value, "exchange.profiles")
-    for name in tables:
+    made: dict[str, Profile] = {}
+    for name, table in tables.inner(value, "exchange.profiles", BadExchangeSetting).items():
         if not NAME.fullmatch(name):
             raise BadExchangeSetting(
                 f"exchange.profiles.{name[:40]} must be named by letters, digits, - and _"
             )
-    made = {
-        n: cast("Profile", _read(Profile, _table(t, f"exchange.profiles.{n}"), f"exchange.profiles.{n}"))
-        for n, t in tables.items()
-    }
-    for name, profile in made.items():
-        _check_profile(name, profile)
+        path = f"exchange.profiles.{name}"
+        own = tables.inner(table, path, BadExchangeSetting)
+        made[name] = tables.read(Profile, own, path, BadExchangeSetting)
+        _check_profile(name, made[name])
     return made
 
 
@@ -251,53 +229,3 @@ def _check_profile(name: str, profile: Profile) -> None:
         )
     if profile.secret_env and profile.private_key_file:
         raise BadExchangeSetting(f"exchange.profiles.{name} has a secret and a private key; keep one")
-
-
-def _table(value: Any, path: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise BadExchangeSetting(f"{path} must be a table")
-    return cast("dict[str, Any]", value)
-
-
-def _convert(like: Any, value: Any) -> Any:
-    if isinstance(like, (bool, str)):
-        if type(value) is not type(like):
-            raise TypeError
-        return value
-    if isinstance(like, tuple):
-        if not isinstance(value, list) or not all(isinstance(v, str) for v in cast("list[Any]", value)):
-            raise TypeError
-        return tuple(name.upper() for name in cast("list[str]", value))
-    if isinstance(like, int):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError
-        return value
-    # TOML has binary floats only; what the user typed is what `repr` prints.
-    return money.parse(repr(value) if isinstance(value, float) else value)
-
-
-def _choices(path: str) -> tuple[str, ...]:
-    if path.startswith("exchange.profiles.") and path.endswith(".mode"):
-        return _CHOICES["mode"]
-    return _CHOICES.get(path, ())
-
-
-def _checked(path: str, value: Any) -> Any:
-    choices = _choices(path)
-    if choices and value not in choices:
-        raise ValueError
-    if isinstance(value, (int, Decimal)) and not isinstance(value, bool) and value < 0:
-        raise ValueError
-    if path == "exchange.sim.port" and value > 65535:
-        raise ValueError
-    return value
-
-
-def _expected(path: str, like: Any) -> str:
-    if choices := _choices(path):
-        return "one of " + ", ".join(choices)
-    if isinstance(like, bool):
-        return "true or false"
-    if isinstance(like, tuple):
-        return "a list of symbols"
-    return "text" if isinstance(like, str) else "a number that is not negative"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from tracedesk.config import FILE, BadSetting
+from tracedesk import tables
+from tracedesk.tables import BadTable
 
 
-class BadFuzzSetting(BadSetting):
+class BadFuzzSetting(BadTable):
     """A value of `[fuzz]` that cannot be used, with what fits."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"in {FILE}, {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +39,7 @@ TABLE = Fuzz
 
 def read(table: Mapping[str, Any]) -> Fuzz:
     """The table of a file, checked."""
-    known = {field.name for field in fields(Fuzz)}
-    for name in table:
-        if name not in known:
-            raise BadFuzzSetting(f"[fuzz] has no setting {name!r}; there are {', '.join(sorted(known))}")
-    roots: Any = table.get("roots", [])
-    if not isinstance(roots, list) or not all(isinstance(root, str) for root in cast("list[Any]", roots)):
-        raise BadFuzzSetting("fuzz.roots must be a list of folders")
-    for name in ("ffi", "project_compilers"):
-        if not isinstance(table.get(name, False), bool):
-            raise BadFuzzSetting(f"fuzz.{name} must be true or false")
-    most: Any = table.get("max_workers", Fuzz().max_workers)
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+    found = tables.read(Fuzz, table, "fuzz", BadFuzzSetting)
+    if found.max_workers < 1:
         raise BadFuzzSetting("fuzz.max_workers must be a whole number above 0")
-    known_roots = tuple(cast("list[str]", roots))
-    return Fuzz(known_roots, table.get("ffi", False), table.get("project_compilers", False), most)
+    return found

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
-from tracedesk.config import FILE, BadSetting
-from tracedesk.primitives import money
+from tracedesk import tables
 from tracedesk.primitives.money import scale_of, trim
+from tracedesk.tables import BadTable
 from tracedesk.trading.units import CASH_PLACES
 
 State = Literal["ACTIVE", "REDUCING", "HALTED"]
@@ -17,11 +17,8 @@ _MOST_CASH: Final = Decimal(10**12)
 STATES: Final = ("ACTIVE", "REDUCING", "HALTED")
 
 
-class BadTradingSetting(BadSetting):
+class BadTradingSetting(BadTable):
     """A value of `[trading]` that cannot be used, with what fits."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"in {FILE}, {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +129,7 @@ TABLE: Final = Trading
 
 def read(table: Mapping[str, Any]) -> Trading:
     """The settings of a `[trading]` table; raises `BadTradingSetting` for what does not fit."""
-    found = cast("Trading", _read(Trading, table, "trading"))
+    found = tables.read(Trading, table, "trading", BadTradingSetting)
     if found.window < max(2, found.minimum_returns):
         raise BadTradingSetting("trading.window must be at least 2, and at least trading.minimum_returns")
     if not all((found.account, *found.accounts)):
@@ -140,58 +137,3 @@ def read(table: Mapping[str, Any]) -> Trading:
     if found.cash > _MOST_CASH or scale_of(trim(found.cash)) > CASH_PLACES:
         raise BadTradingSetting(f"trading.cash must be whole cents, at most {_MOST_CASH}")
     return found
-
-
-def _read(kind: type[Any], table: Mapping[str, Any], path: str) -> Any:
-    defaults = kind()
-    known = {f.name: getattr(defaults, f.name) for f in fields(kind)}
-    for name in table:
-        if name not in known:
-            raise BadTradingSetting(f"{path}.{name} is not a setting; there are {', '.join(known)}")
-    return kind(**{name: _fit(known[name], value, f"{path}.{name}") for name, value in table.items()})
-
-
-def _fit(like: Any, value: Any, path: str) -> Any:
-    if isinstance(like, (Limits, Costs, Providers)):
-        if not isinstance(value, dict):
-            raise BadTradingSetting(f"{path} must be a table")
-        return _read(type(like), cast("dict[str, Any]", value), path)
-    try:
-        return _checked(path, _convert(like, value))
-    except (TypeError, ValueError):
-        raise BadTradingSetting(f"{path} must be {_expected(path, like)}, not {value!r}") from None
-
-
-def _convert(like: Any, value: Any) -> Any:
-    if isinstance(like, (bool, str)):
-        if type(value) is not type(like):
-            raise TypeError
-        return value
-    if isinstance(like, tuple):
-        if not isinstance(value, list) or not all(isinstance(v, str) for v in cast("list[Any]", value)):
-            raise TypeError
-        return tuple(cast("list[str]", value))
-    if isinstance(like, int):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError
-        return value
-    # TOML has binary floats only; what the user typed is what `repr` prints.
-    return money.parse(repr(value) if isinstance(value, float) else value)
-
-
-def _checked(path: str, value: Any) -> Any:
-    if path == "trading.state" and value not in STATES:
-        raise ValueError
-    if isinstance(value, (int, Decimal)) and not isinstance(value, bool) and value < 0:
-        raise ValueError
-    return value
-
-
-def _expected(path: str, like: Any) -> str:
-    if path == "trading.state":
-        return "one of " + ", ".join(STATES)
-    if isinstance(like, bool):
-        return "true or false"
-    if isinstance(like, tuple):
-        return "a list of names"
-    return "text" if isinstance(like, str) else "a number that is not negative"
