@@ -18,17 +18,15 @@ left it. So a purchase is not sent when the sale that was to pay for it did not 
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import hashlib
 import logging
-import os
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import tracedesk
+from tracedesk import turns
 from tracedesk.errors import ToolError
 from tracedesk.primitives import json
 from tracedesk.primitives.time import SECOND
@@ -62,7 +60,6 @@ _SPARE_S: Final = 1.0
 """What sending leaves of the call's time for writing down how it ended."""
 LOCK_S: Final = 5.0
 """How long a call waits for another one of its account."""
-_LOCK_RETRY_S: Final = 0.005
 _LOOKS_BACK: Final = 500
 """How many of an account's last orders are asked about again when the broker had said they never came."""
 _RECONCILE: Final = "send the same tool_call_id again"
@@ -226,29 +223,10 @@ class Occupied(ToolError):
         super().__init__("RATE_LIMITED", message, {"retryable": True, "retry_after_s": 1})
 
 
-@asynccontextmanager
-async def _alone(trader: Trader, account: str, seconds: float | None = None) -> AsyncGenerator[None]:
+def _alone(trader: Trader, account: str, seconds: float | None = None) -> AbstractAsyncContextManager[None]:
     """Hold the account's outbox against every other call, of this desk and of others on its home."""
-    name = hashlib.sha256(account.encode()).hexdigest()[:16]
-    folder = trader.desk.home / "run"
-    folder.mkdir(exist_ok=True, mode=0o700)
-    descriptor = os.open(folder / f"outbox-{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        wait = LOCK_S if seconds is None else seconds
-        await _locked(descriptor, asyncio.get_running_loop().time() + wait)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-async def _locked(descriptor: int, until: float) -> None:
-    while True:
-        try:
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if asyncio.get_running_loop().time() >= until:
-                raise Occupied from None
-        await asyncio.sleep(_LOCK_RETRY_S)
+    wait = LOCK_S if seconds is None else seconds
+    return turns.turn(trader.desk.home, "outbox", account, wait, Occupied)
 
 
 # --- what is written down before ---------------------------------------------------------------
