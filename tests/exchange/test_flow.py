@@ -216,7 +216,7 @@ def figures(path: Path) -> Figures:
 
 
 @pytest.mark.judge
-@pytest.mark.skipif("TRACEDESK_RECORDINGS" not in os.environ, reason="TRACEDESK_RECORDINGS names no folder")
+@pytest.mark.skipif(not os.environ.get("TRACEDESK_RECORDINGS"), reason="TRACEDESK_RECORDINGS names no folder")
 @pytest.mark.parametrize("symbol", ["BTCUSDT", "ETHUSDT"])
 def test_at_pace_1_a_market_resembles_the_recorded_one(symbol: str, tmp_path: Path) -> None:
     [real] = Path(os.environ["TRACEDESK_RECORDINGS"]).glob(f"{symbol.lower()}_*.gz")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +34,7 @@ def unit_of(text: str) -> Unit:
         raise errors.invalid_time_unit() from None
 
 
-class Socket:
+class Socket(ABC):
     """One connection of a client; subclasses say what its messages mean."""
 
     per_second: int | None = None
@@ -72,19 +73,21 @@ class Socket:
 
     # --- for subclasses -------------------------------------------------------------------------
 
+    @abstractmethod
     async def opened(self) -> None:
         """The client is connected."""
 
+    @abstractmethod
     async def heard(self, text: str) -> None:
         """The client sent a text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def closed(self) -> None:
         """The client is gone."""
 
+    @abstractmethod
     def farewell(self) -> object:
         """What is said before the server shuts down."""
-        raise NotImplementedError
 
     # --- out ------------------------------------------------------------------------------------
 
