@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.measure import supported
 from benchmarks.messages import Misbehaved
 
 Claim = dict[str, Any]
@@ -47,6 +48,22 @@ def run(measure: Callable[[Path], Found], as_text: Callable[[Found], str], *, as
             return 1
     print(json.dumps(found, indent=2) if as_json else as_text(found))
     return 0
+
+
+def main(
+    name: str,
+    document: str | None,
+    measure: Callable[[Path, bool], Found],
+    as_text: Callable[[Found], str],
+    argv: Sequence[str] | None,
+) -> int:
+    """The whole command of a benchmark that reads the kernel's figures; `measure` hears of `--quick`."""
+    made = parser(name, document, quick="less of everything: shows that it works")
+    options = made.parse_args(argv)
+    if not supported():
+        print("CPU per thread cannot be read here: this needs Linux with schedstat", file=sys.stderr)
+        return 0
+    return run(lambda folder: measure(folder, options.quick), as_text, as_json=options.json)
 
 
 def claim_lines(claims: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -18,7 +18,7 @@ if not __package__:  # run as a file: its own folder is on the path then, and no
 from benchmarks import command, exchange_book, exchange_desk, exchange_matching
 from benchmarks.command import Claim
 from benchmarks.exchange_desk import SESSIONS, Waits
-from benchmarks.measure import Neighbours, best_ratio, machine, paired_ratio, summary, supported
+from benchmarks.measure import Neighbours, best_ratio, machine, paired_ratio, summary
 from benchmarks.process import client_placed
 
 BARS: Final = {"book": 6.0, "matching": 4.0, "read": 20.0, "crowd": 500.0, "prompt": 100.0}
@@ -180,14 +180,10 @@ def as_text(found: dict[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = command.parser("exchange", __doc__, quick="less of everything: shows that it works")
-    options = parser.parse_args(argv)
-    if not supported():
-        print("CPU per thread cannot be read here: this needs Linux with schedstat", file=sys.stderr)
-        return 0
-    return command.run(
-        lambda folder: measure(folder, QUICK if options.quick else Plan()), as_text, as_json=options.json
-    )
+    def planned(folder: Path, quick: bool) -> command.Found:
+        return measure(folder, QUICK if quick else Plan())
+
+    return command.main("exchange", __doc__, planned, as_text, argv)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ if not __package__:  # run as a file: its own folder is on the path then, and no
 
 from benchmarks import command, trading_desk, trading_risk, trading_rival
 from benchmarks.command import Claim
-from benchmarks.measure import Neighbours, best_ratio, machine, paired_ratio, summary, supported
+from benchmarks.measure import Neighbours, best_ratio, machine, paired_ratio, summary
 from benchmarks.process import client_placed
 from benchmarks.trading_desk import ALPACA, Simulations, Start
 
@@ -185,14 +185,10 @@ def _notes(found: dict[str, Any]) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = command.parser("trading", __doc__, quick="less of everything: shows that it works")
-    options = parser.parse_args(argv)
-    if not supported():
-        print("CPU per thread cannot be read here: this needs Linux with schedstat", file=sys.stderr)
-        return 0
-    return command.run(
-        lambda folder: measure(folder, QUICK if options.quick else Plan()), as_text, as_json=options.json
-    )
+    def planned(folder: Path, quick: bool) -> command.Found:
+        return measure(folder, QUICK if quick else Plan())
+
+    return command.main("trading", __doc__, planned, as_text, argv)
 
 
 if __name__ == "__main__":
