@@ -118,7 +118,7 @@ class Exchange:
     preview_seconds: int = 30
     """How long a preview can be placed."""
     dead_man_seconds: int = 0
-    """Cancel all open orders when no call came for so long; 0 never does."""
+    """Cancel all open orders when no call came for so long to any desk on the home; 0 never does."""
     microstructure: bool = True
     """Whether the prompt market_microstructure_analysis is served."""
     caps: Caps = field(default_factory=Caps)

@@ -280,6 +280,40 @@ def test_the_dead_mans_timer_cancels_what_rests_when_nobody_calls(tmp_path: Path
     run(main())
 
 
+def test_a_desk_that_nobody_calls_leaves_orders_while_another_of_its_home_is_called(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with trader(tmp_path, dead_man_seconds=60) as it:
+            await it.place()
+            async with trader(tmp_path, venue=it.venue, clock=it.clock, dead_man_seconds=60) as silent:
+                await silent.place()
+                for _ in range(4):
+                    it.clock.advance(30)
+                    it.desk.alive()
+                    await silent.desk.look()
+                assert len(it.venue.resting()) == 2
+                it.clock.advance(60)
+                await silent.desk.look()
+                assert it.venue.resting() == []
+
+    run(main())
+
+
+@pytest.mark.parametrize("mark", [b"", b"no number", b"\xff", b"1e300"])
+def test_a_mark_that_says_nothing_does_not_keep_the_timer_from_running_out(
+    mark: bytes, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with trader(tmp_path, dead_man_seconds=60) as it:
+            await it.place()
+            (tmp_path / "run").mkdir(exist_ok=True)
+            (tmp_path / "run" / "exchange.heard").write_bytes(mark)
+            it.clock.advance(60)
+            await it.desk.look()
+            assert it.venue.resting() == []
+
+    run(main())
+
+
 def test_cancelling_is_answered_with_mode_and_state_and_the_ledger_knows(tmp_path: Path) -> None:
     async def main() -> None:
         async with trader(tmp_path) as it:

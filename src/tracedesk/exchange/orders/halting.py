@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.contract import Edge
+from tracedesk.exchange.orders.presence import Presence
 from tracedesk.exchange.orders.sweeping import Sees, Sweep, Sweeping, everything, noted
 from tracedesk.primitives.redaction import redact_text
 
@@ -38,7 +39,7 @@ class Halting:
         self._is_new = False
         """Whether orders that only rested are to be asked about too."""
         self._armed = False
-        self._touched = desk.clock.monotonic()
+        self._presence = Presence(desk.home, desk.clock)
         self._asked = -math.inf
 
     # --- what the desk tells
@@ -67,7 +68,7 @@ class Halting:
         self._armed = True
 
     def touch(self) -> None:
-        self._touched = self._desk.clock.monotonic()
+        self._presence.touch(tell=bool(self._desk.settings.dead_man_seconds))
 
     def document(self) -> dict[str, Any] | None:
         seconds = self._desk.settings.dead_man_seconds
@@ -153,7 +154,7 @@ class Halting:
 
     def _is_abandoned(self) -> bool:
         seconds = self._desk.settings.dead_man_seconds
-        return bool(seconds) and self._armed and self._desk.clock.monotonic() - self._touched >= seconds
+        return bool(seconds) and self._armed and self._presence.silent() >= seconds
 
     def _abandon(self) -> None:
         """Nobody has called for so long: what rests is cancelled, and the next order arms the timer again."""
