@@ -102,7 +102,9 @@ def wordings(message: str) -> dict[str, str]:
     if not lines:
         return dict.fromkeys(VARIANTS, "")
     subject = _NUMBER.sub(" ", _PREFIX.sub("", lines[0])).strip()
-    full = _NUMBER.sub(" ", _PREFIX.sub("", _TRAILER.sub("", "\n".join(lines)))).strip()
+    # "Refs #1 -- Sorted the basket" is a title: only what stands below one can be a trailer.
+    body = _TRAILER.sub("", "\n".join(lines[1:]))
+    full = _NUMBER.sub(" ", _PREFIX.sub("", f"{lines[0]}\n{body}")).strip()
     return {"subject": subject, "full": full, "plain": " ".join(_CODE.sub(" ", subject).split())}
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codegraph.rank.cases import Shop
-from tracedesk.codegraph.rank.attempts import MOST, SMALL
-from tracedesk.codegraph.rank.calibration import REFERENCE
+from tracedesk.codegraph.rank.attempts import MOST, SMALL, Usual
+from tracedesk.codegraph.rank.calibration import REFERENCE, likeness, mass
 
 SUBJECTS = ("basket", "payment", "session", "view", "template", "cookie", "header", "query", "cache", "form")
 VERBS = ("crash", "leak", "order", "encode", "rename", "validate", "deprecate", "cast", "expire", "merge")
@@ -148,3 +148,34 @@ def test_the_way_of_counting_changes_without_a_jump(shop: Shop, count: int) -> N
     found = shop.scored("cookies of guests vanish")
     assert found["ours"].likeness > 0.6
     assert max((m.likeness for name, m in found.items() if name != "ours"), default=0) < REFERENCE
+
+
+def test_what_was_tried_again_and_again_is_found_however_often_it_was(shop: Shop) -> None:
+    often = 24
+    for n in range(often):
+        shop.attempt(f"again{n}", "Update the pinned dependencies", ["requirements.txt"])
+    _history(shop, 4 * SMALL)
+    found = shop.similar("Update the pinned dependencies", ["requirements.txt"], top_k=MOST).matches
+    assert {match.attempt_id for match in found} == {f"again{n}" for n in range(often)}
+
+
+raws = st.lists(st.floats(0, 0.99), max_size=40)
+
+
+@given(raws, st.floats(0.05, 2), st.floats(0.5, 3))
+def test_a_question_is_measured_by_its_own_likenesses_and_never_by_less_than_its_history(
+    likenesses: list[float], typical: float, seldom: float
+) -> None:
+    usual = Usual(5, typical, seldom)
+    least = usual.level([])
+    assert usual.level(likenesses) >= least
+    assert usual.level([*likenesses, 0.99]) >= usual.level(likenesses)
+    few = likenesses[:5]
+    assert usual.level(few) == least
+
+
+def test_what_is_usual_is_the_likeness_at_its_place() -> None:
+    usual = Usual(place=2, typical=mass(0.2), seldom=1.5)
+    assert usual.level([0.3, 0.9, 0.4, 0.8]) == pytest.approx(likeness(1.5 * mass(0.4)))
+    assert usual.level([0.9, 0.8, 0.1]) == pytest.approx(likeness(1.5 * mass(0.2)))
+    assert usual.level([0.9, 0.9, 0.9]) == pytest.approx(likeness(1.5 * 3 * mass(0.2)))

@@ -59,6 +59,14 @@ def test_the_plain_wording_has_nothing_that_looks_like_code() -> None:
     assert without_numbers("since 4.2 and abc1234f0").split() == ["since", "4.2", "and"]
 
 
+@pytest.mark.parametrize("word", ["Refs", "Fixes", "Closes", "Fixed"])
+def test_a_title_that_begins_like_a_trailer_is_asked_with_its_message(word: str) -> None:
+    message = f"{word} #104 -- Sorted the basket.\n\nBy price.\n\nRefs #105.\nCo-authored-by: A <a@b>"
+    asked = wordings(message)
+    assert asked["subject"] == "Sorted the basket."
+    assert asked["full"].split() == ["Sorted", "the", "basket.", "By", "price."]
+
+
 def test_a_merge_asks_with_the_title_that_it_merges() -> None:
     message = "Merge pull request #12 from somebody/branch\n\nSort the basket\n\nCo-authored-by: A <a@b>"
     assert wordings(message)["subject"] == "Sort the basket"

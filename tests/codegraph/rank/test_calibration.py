@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracedesk.codegraph.rank.calibration import REFERENCE, TABLE, calibrated, relative
+from tracedesk.codegraph.rank.calibration import REFERENCE, TABLE, calibrated, likeness, mass, relative
 
 raws = st.floats(0, 1)
 
@@ -50,3 +50,12 @@ def test_what_random_pairs_seldom_reach_is_the_same_everywhere(raw: float, level
 def test_beside_what_is_usual_the_order_stays(one: float, other: float, level: float) -> None:
     low, high = sorted((one, other))
     assert relative(low, level) <= relative(high, level)
+
+
+@given(st.floats(0, 0.999))
+def test_a_mass_has_the_likeness_that_it_was_made_of(raw: float) -> None:
+    assert likeness(mass(raw)) == pytest.approx(raw)
+
+
+def test_even_a_full_likeness_has_a_mass() -> None:
+    assert mass(0.999) < mass(1.0) < float("inf")

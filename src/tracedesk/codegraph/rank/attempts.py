@@ -6,11 +6,12 @@ import hashlib
 import itertools
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tracedesk.codegraph.rank.calibration import REFERENCE, calibrated, relative
+from tracedesk.codegraph.rank.calibration import REFERENCE, calibrated, likeness, mass, relative
 from tracedesk.codegraph.rank.memory import Age
 from tracedesk.codegraph.rank.terms import match, query_terms
 from tracedesk.journal.sqlite import Connection
@@ -35,11 +36,11 @@ _TEXT: Final = 0.9
 _PATHS: Final = 0.2
 _FILES: Final = 0.6
 _MEANING: Final = 0.4
-_EVIDENCE: Final = 10.0
+_EVIDENCE: Final = 20.0
 """A match in words is believed as its weight (in nats) grows: at this much, to two thirds."""
 _LIKENESS_OF_FILES: Final = 0.7
 _EVIDENCE_OF_FILES: Final = 3.0
-_RECENCY: Final = 2.0
+_RECENCY: Final = 4.0
 _MOST_USES: Final = 2_000
 """A file that more attempts touched than this is a hub all the same."""
 
@@ -116,7 +117,7 @@ def similar(
     """The attempts most like the question, the best first; of equals the latest."""
     matches, coverage = scored(trace, asked, recall)
     kept = tuple(match for match in matches if match.score >= min_score)[: min(top_k, MOST)]
-    method = "noisy-or of text, paths, files" + (", meaning" if coverage else "") + "; isotonic calibration 1"
+    method = "noisy-or of text, paths, files" + (", meaning" if coverage else "") + "; isotonic calibration 2"
     return Matches(kept, top_k > MOST, method, coverage)
 
 
@@ -131,14 +132,24 @@ def scored(
     return found.best(LEVELS.of(trace, asked, recall)), coverage
 
 
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """In how many attempts terms and files are, and the files of attempts, as far as they were looked up."""
+
+    terms: dict[str, int] = field(default_factory=dict[str, int])
+    files: dict[str, int] = field(default_factory=dict[str, int])
+    of_attempts: dict[int, tuple[set[str], float]] = field(default_factory=dict[int, tuple[set[str], float]])
+    """With what they weigh together."""
+
+
 class _Search:
     """One question under way, and the candidates for it."""
 
-    def __init__(self, trace: Connection, asked: Asked) -> None:
+    def __init__(self, trace: Connection, asked: Asked, uses: _Uses | None = None) -> None:
         self._trace = trace
         self._asked = asked
         self._found: dict[int, _Candidate] = {}
-        self._uses: dict[str, int] = {}
+        self._uses = uses or _Uses()
         self._count = next(trace.execute("SELECT count(*) FROM attempt WHERE evidence = 1"))[0]
 
     def by_words(self) -> None:
@@ -183,8 +194,11 @@ class _Search:
             self._found[id].told(column, _believed(weight, most))
 
     def _uses_of(self, terms: list[str]) -> dict[str, int]:
-        query = "SELECT count(*) FROM attempt_fts WHERE attempt_fts MATCH ?"
-        return {term: next(self._trace.execute(query, (match([term]),)))[0] for term in terms}
+        query, known = "SELECT count(*) FROM attempt_fts WHERE attempt_fts MATCH ?", self._uses.terms
+        for term in terms:
+            if term not in known:
+                known[term] = next(self._trace.execute(query, (match([term]),)))[0]
+        return {term: known[term] for term in terms}
 
     def _information(self, uses: Iterable[int], count: int) -> float:
         """What a text weighs that has every term once: the sum of what the terms tell, in nats."""
@@ -195,12 +209,12 @@ class _Search:
         files = set(list(dict.fromkeys(self._asked.files))[:MOST_FILES])
         weight = sum(map(self._weight, files))
         for id, name, started in self._sharing(files):
-            others = self._files(id)
+            others, their_weight = self._files(id)
             shared = sum(map(self._weight, files & others))
-            likeness = shared / (weight + sum(map(self._weight, others)) - shared)
+            overlap = shared / (weight + their_weight - shared)
             candidate = self._found.setdefault(id, _Candidate(id, name, started))
             # Two sets of hubs can be equal and say nothing: what is shared must weigh something too.
-            candidate.files = likeness**_LIKENESS_OF_FILES * -math.expm1(-shared / _EVIDENCE_OF_FILES)
+            candidate.files = overlap**_LIKENESS_OF_FILES * -math.expm1(-shared / _EVIDENCE_OF_FILES)
 
     def _sharing(self, files: set[str]) -> Iterator[tuple[int, str, int]]:
         if files:
@@ -212,15 +226,20 @@ class _Search:
             """
             yield from self._rows(query, *sorted(files))
 
-    def _files(self, attempt: int) -> set[str]:
-        query = "SELECT DISTINCT path FROM attempt_file WHERE attempt = ? LIMIT ?"
-        return {path for (path,) in self._trace.execute(query, (attempt, MOST_FILES))}
+    def _files(self, attempt: int) -> tuple[set[str], float]:
+        known = self._uses.of_attempts.get(attempt)
+        if known is None:
+            query = "SELECT DISTINCT path FROM attempt_file WHERE attempt = ? LIMIT ?"
+            paths = {path for (path,) in self._trace.execute(query, (attempt, MOST_FILES))}
+            known = self._uses.of_attempts[attempt] = (paths, sum(map(self._weight, paths)))
+        return known
 
     def _weight(self, path: str) -> float:
-        if path not in self._uses:
+        known = self._uses.files
+        if path not in known:
             query = "SELECT count(*) FROM (SELECT 1 FROM attempt_file WHERE path = ? LIMIT ?)"
-            self._uses[path] = next(self._trace.execute(query, (path, _MOST_USES)))[0]
-        return math.log1p(max(self._count, SMALL) / (1 + self._uses[path]))
+            known[path] = next(self._trace.execute(query, (path, _MOST_USES)))[0]
+        return math.log1p(max(self._count, SMALL) / (1 + known[path]))
 
     def by_meaning(self, recall: Recall) -> Mapping[str, Any] | None:
         near = recall.near(self._trace, self._asked.project, self._asked.query)
@@ -242,9 +261,11 @@ class _Search:
         recencies = [(candidate, age.recency(candidate.started_ns)) for candidate in self._found.values()]
         return [(candidate.likeness(recency), recency, candidate) for candidate, recency in recencies]
 
-    def best(self, level: float) -> list[Match]:
-        """The matches in order; `level` is the likeness that random pairs here seldom reach."""
-        found = [(relative(raw, level), recency, candidate) for raw, recency, candidate in self.likenesses()]
+    def best(self, usual: Usual) -> list[Match]:
+        """The matches in order, beside what is usual here and for this question."""
+        likenesses = self.likenesses()
+        level = usual.level([raw for raw, _, _ in likenesses])
+        found = [(relative(raw, level), recency, candidate) for raw, recency, candidate in likenesses]
         ordered = sorted(found, key=lambda one: (-one[0], -one[2].started_ns, -one[2].id))
         return [
             Match(candidate.id, candidate.name, round(calibrated(raw), 4), raw, candidate.components(recency))
@@ -271,21 +292,53 @@ def _believed(weight: float, most: float) -> float:
 # --- what is usual in a history
 
 
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """What random pairs of a history seldom reach. All but the place are masses (see `calibration.mass`)."""
+
+    place: int
+    """Where, among a question's likenesses, stands the one that is usual for it."""
+    typical: float
+    """What is usual for three of four of the history's own questions."""
+    seldom: float
+    """How many times what is usual, for the question or the history, random pairs seldom reach."""
+
+    def level(self, likenesses: Iterable[float]) -> float:
+        """The likeness that random pairs seldom reach under a question that has these.
+
+        A question in words that everybody uses is a little like everything: it is measured by what is usual
+        for it. One that is like nothing is measured by the history, lest it find something after all. And one
+        that was tried again and again is not measured by these attempts: they are what it looks for.
+        """
+        lowest, highest = _LEVELS
+        return min(highest, max(lowest, likeness(self.seldom * self.beside(_placed(likenesses, self.place)))))
+
+    def beside(self, own: float) -> float:
+        """What a mass is measured by, under a question for which `own` is usual."""
+        return min(max(own, self.typical), _MOST_BESIDE * self.typical)
+
+
+def _placed(likenesses: Iterable[float], place: int) -> float:
+    """The mass at a place from the top; what has no likeness is not among them and has none."""
+    at = sorted(likenesses, reverse=True)[place : place + 1]
+    return mass(at[0]) if at else 0.0
+
+
 class Levels:
-    """The likeness that random pairs of a history seldom reach, measured once until the history has grown.
+    """What is usual in histories, measured once until a history has grown.
 
     In one history everybody writes of the same few things, in another hardly two texts share a word: a
     likeness says something only beside that of random pairs, asked in as many words.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str | None, str | None, bool], tuple[int, float, float]] = {}
+        self._known: dict[tuple[str, str | None, str | None, bool], tuple[int, Usual, Usual]] = {}
 
-    def of(self, trace: Connection, asked: Asked, recall: Recall | None) -> float:
-        """The level of the project's history, for questions short or long, with files or without."""
+    def of(self, trace: Connection, asked: Asked, recall: Recall | None) -> Usual:
+        """What is usual in the project's history, for questions short or long, with files or without."""
         count = next(trace.execute(_COUNT, (asked.project, asked.project)))[0]
         if count < SMALL:
-            return REFERENCE
+            return _UNKNOWN
         is_long = len(asked.query.split()) > _TITLE_WORDS
         key = trace.filename, asked.project, recall.model if recall is not None else None, is_long
         known = self._known.get(key)
@@ -298,37 +351,64 @@ class Levels:
 LEVELS: Final = Levels()
 _COUNT: Final = "SELECT count(*) FROM attempt WHERE evidence = 1 AND (? IS NULL OR project = ?)"
 _GROWTH: Final = 1.05
-_SAMPLE: Final = 48
-_WINDOW: Final = 480
-_SELDOM: Final = 0.009
+_SAMPLE: Final = 72
+_WINDOW: Final = 720
+_SELDOM: Final = 0.0075
+_OWN: Final = 0.01
+"""What this share of a history reaches is usual for a question; of attempts at least, at most:"""
+_FEWEST_OWN: Final = 10
+_MOST_OWN: Final = 500
+_MOST_BESIDE: Final = 3.0
+"""What is usual for a question counts up to so many times what is usual in the history."""
 _TITLE_WORDS: Final = 12
 """Words of a short question, and of what stands for one among attempts."""
 _NUMBER: Final = re.compile(r"#?\b\d+\b")
-_LEVELS: Final = (0.1, 0.8)
+_LEVELS: Final = (0.1, 0.9)
+_LEAST: Final = 1e-3
+_UNKNOWN: Final = Usual(sys.maxsize, mass(REFERENCE), 1.0)
+"""For a history with too few pairs: what is usual in others, whatever the question."""
 
 
 def _usual(
     trace: Connection, project: str | None, count: int, recall: Recall | None, is_long: bool
-) -> tuple[float, float]:
-    """What random pairs seldom reach, without and with files: some attempts ask for all the others."""
+) -> tuple[Usual, Usual]:
+    """What is usual without and with files: some attempts ask for all the others."""
     query = """
         SELECT a.id, a.name, s.evidence FROM attempt a JOIN summary s ON s.attempt = a.id
         WHERE a.evidence = 1 AND (? IS NULL OR a.project = ?) ORDER BY a.started_ns DESC, a.id DESC LIMIT ?
     """
     newest = list(trace.execute(query, (project, project, _WINDOW)))
+    uses = _Uses()
     sample = newest[:: max(1, len(newest) // _SAMPLE)][:_SAMPLE]
-    without: list[float] = []
-    with_files: list[float] = []
+    without: list[list[float]] = []
+    with_files: list[list[float]] = []
     for id, name, text in sample:
-        found = _Search(trace, Asked(_as_question(text, is_long), _paths(trace, id), project, name))
+        asked = Asked(_as_question(text, is_long), _paths(trace, id), project, name)
+        found = _Search(trace, asked, uses)
         found.by_words()
         if recall is not None:
             found.by_meaning(recall)
-        without += [raw for raw, _, _ in found.likenesses()]
+        without.append([raw for raw, _, _ in found.likenesses()])
         found.by_files()
-        with_files += [raw for raw, _, _ in found.likenesses()]
-    seldom = int(_SELDOM * len(sample) * count)
-    return _bounded(without, seldom), _bounded(with_files, seldom)
+        with_files.append([raw for raw, _, _ in found.likenesses()])
+    return _learned(without, count), _learned(with_files, count)
+
+
+def _learned(asked: list[list[float]], count: int) -> Usual:
+    """What is usual, from the likenesses that each of some questions met among so many attempts."""
+    if not asked:
+        return _UNKNOWN
+    place = min(_MOST_OWN, max(_FEWEST_OWN, int(_OWN * count)))
+    owns = [_placed(likenesses, place) for likenesses in asked]
+    typical = sorted(owns)[3 * len(owns) // 4]
+    usual = Usual(place, max(typical, _LEAST), 1.0)
+    beside = [
+        mass(raw) / usual.beside(own)
+        for own, likenesses in zip(owns, asked, strict=True)
+        for raw in likenesses
+    ]
+    seldom = sorted(beside, reverse=True)[int(_SELDOM * len(asked) * count) :][:1]
+    return Usual(place, usual.typical, seldom[0] if seldom else 0.0)
 
 
 def _as_question(text: str, is_long: bool) -> str:
@@ -341,12 +421,6 @@ def _as_question(text: str, is_long: bool) -> str:
 def _paths(trace: Connection, attempt: int) -> tuple[str, ...]:
     query = "SELECT DISTINCT path FROM attempt_file WHERE attempt = ? ORDER BY path LIMIT ?"
     return tuple(path for (path,) in trace.execute(query, (attempt, MOST_FILES)))
-
-
-def _bounded(likenesses: list[float], place: int) -> float:
-    lowest, highest = _LEVELS
-    at = sorted(likenesses, reverse=True)[place : place + 1]
-    return min(highest, max(lowest, at[0] if at else 0.0))
 
 
 def key_of(text: str) -> bytes:

@@ -12,18 +12,18 @@ from typing import Final
 
 TABLE: Final[tuple[tuple[float, float], ...]] = (
     (0.0, 0.0),
-    (0.05, 0.0195),
-    (0.1, 0.0459),
-    (0.15, 0.071),
-    (0.2, 0.1046),
-    (0.25, 0.1922),
+    (0.05, 0.02),
+    (0.1, 0.0483),
+    (0.15, 0.0912),
+    (0.2, 0.1104),
+    (0.25, 0.1627),
     (0.3, 0.2),
-    (0.4, 0.2477),
-    (0.5, 0.2748),
-    (0.6, 0.3106),
-    (0.7, 0.3586),
-    (0.8, 0.4004),
-    (0.9, 0.4199),
+    (0.4, 0.277),
+    (0.5, 0.515),
+    (0.6, 0.6725),
+    (0.7, 0.7563),
+    (0.8, 0.7891),
+    (0.9, 0.8701),
     (1.0, 1.0),
 )
 """Raw likeness and score, both rising from 0 to 1; between two rows it is a line."""
@@ -31,13 +31,24 @@ TABLE: Final[tuple[tuple[float, float], ...]] = (
 
 REFERENCE: Final = 0.3
 """The likeness, in the table, of what random pairs seldom reach; its score is the default least score."""
+_ALL: Final = 1 - 1e-12
+
+
+def mass(raw: float) -> float:
+    """A likeness as what can be added up and compared by division: minus the logarithm of what it misses."""
+    return -math.log1p(-min(raw, _ALL))
+
+
+def likeness(heavy: float) -> float:
+    """The likeness that has a mass."""
+    return -math.expm1(-heavy)
 
 
 def relative(raw: float, level: float) -> float:
     """A likeness as it would be in a history whose random pairs seldom reach `REFERENCE`, not `level`."""
     if raw >= 1.0:
         return 1.0
-    return -math.expm1(math.log1p(-raw) * math.log1p(-REFERENCE) / math.log1p(-level))
+    return likeness(mass(raw) * mass(REFERENCE) / mass(level))
 
 
 def calibrated(raw: float) -> float:
