@@ -89,7 +89,7 @@ def _converted(value: Any, depth: int) -> Any:
 def encode(properties: dict[str, Any]) -> bytes:
     """Plain properties as compact JSON, each decimal with its own digits."""
     try:
-        body = orjson.dumps(properties, default=_digits)
+        body = orjson.dumps(properties, _digits)
     except TypeError:
         # Integers of more than 64 bits, or a number that has no JSON form.
         _refuse_unfit("", properties)

@@ -1,4 +1,4 @@
-"""The shelf: the runs of one home, each read through its own bounded pool of readers."""
+"""The shelf: the runs of one home, each read through its own few lanes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tracedesk.backtest import runs, shadow
+from tracedesk.backtest import runs
+from tracedesk.backtest.lanes import Lanes
 from tracedesk.backtest.query import Recording
 from tracedesk.catalog import CatalogError
 from tracedesk.errors import ToolError
 from tracedesk.home import Home
-from tracedesk.journal import JournalError, Reader, StreamPruned, UnknownStream
-from tracedesk.journal.pool import ReadPool
+from tracedesk.journal import JournalError, StreamPruned, UnknownStream
 from tracedesk.journal.sqlite import BusyError, InterruptError, SQLiteError
 
 if TYPE_CHECKING:
@@ -31,12 +31,11 @@ MOST_OPEN: Final = 16
 """Run files held open at once; the one not asked for longest is closed first."""
 
 READERS: Final = 4
-_TRIES: Final = 4
 
 
 @dataclass(slots=True)
 class _Open:
-    pool: ReadPool
+    lanes: Lanes
     path: str
     file: tuple[int, int]
     users: int = 0
@@ -58,7 +57,7 @@ class Shelf:
         with _told(name):
             held = self._take(name)
             try:
-                return await held.pool.run(lambda reader: _at_once(reader, name, work))
+                return await held.lanes.run(work)
             finally:
                 held.users -= 1
                 self._close_spare(name, held)
@@ -79,7 +78,7 @@ class Shelf:
             if (problem := self._settling.exception()) is not None:
                 log.warning("runs that were left unfinished could not be settled: %s", problem)
         for held in self._open.values():
-            held.pool.close()
+            held.lanes.close()
         self._open.clear()
 
     def _take(self, run: str) -> _Open:
@@ -90,7 +89,7 @@ class Shelf:
             self._drop(run)
             held = None
         if held is None:
-            held = self._open[run] = _Open(ReadPool(Path(path), READERS), path, file)
+            held = self._open[run] = _Open(Lanes(Path(path), run, READERS), path, file)
         self._open.move_to_end(run)
         held.users += 1
         return held
@@ -99,29 +98,16 @@ class Shelf:
         """Forget a file that another has replaced; whoever still reads the old one finishes first."""
         held = self._open.pop(run)
         if not held.users:
-            held.pool.close()
+            held.lanes.close()
 
     def _close_spare(self, run: str, used: _Open) -> None:
         if self._open.get(run) is not used and not used.users:
-            used.pool.close()
+            used.lanes.close()
         if len(self._open) <= self._most:
             return
         spare = [run for run, held in self._open.items() if not held.users]
         for run in spare[: len(self._open) - self._most]:
-            self._open.pop(run).pool.close()
-
-
-def _at_once(reader: Reader, run: str, work: Callable[[Recording], T]) -> T:
-    """One read transaction, so that counts, rows and the watermark are of the same moment."""
-    for _ in range(_TRIES):
-        if shadow.of(reader) is not None:
-            shadow.prepare(reader, run)
-        with reader.connection:
-            recording = Recording.of(reader, run)
-            if recording is not None:
-                return work(recording)
-        shadow.prepare(reader, run)
-    raise JournalError("the run's tables are being rebuilt")
+            self._open.pop(run).lanes.close()
 
 
 def _identity(path: str, run: str) -> tuple[int, int]:

@@ -118,9 +118,10 @@ class OpenOrders:
             return self._resize(ref, _number(properties.get("StateAfter")))
         if kind != "Order" or not isinstance(status, str):
             return False
-        if status.lower() in _ENDING:
+        told = status.lower()
+        if told in _ENDING:
             self.by_ref.pop(ref, None)
-        elif status.lower() in _OPENING and ref not in self.by_ref:
+        elif told in _OPENING and ref not in self.by_ref:
             self._place(ref, seq, properties)
         return True
 

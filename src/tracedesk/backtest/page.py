@@ -71,6 +71,11 @@ class Ask:
         """Tokens left for rows."""
         return max(1, self.budget - FRAME - sum(cost(warning.encode()) for warning in self.warnings))
 
+    @property
+    def query(self) -> str:
+        """What its cursors are bound to."""
+        return cursors.query_of(self.tool, self.args)
+
     def elapsed_ms(self) -> int:
         return round((perf_counter() - self.started) * 1000)
 
@@ -288,12 +293,11 @@ class Found:
 
 def answer(recording: Recording, ask: Ask, selection: Selection) -> dict[str, Any]:
     """The page that the question asks for, within its room."""
-    query = cursors.query_of(ask.tool, ask.args)
     fields = fields_of(ask.args)
-    found = _find(recording, ask, selection, query)
+    found = _find(recording, ask, selection)
 
     def resume(kept: int) -> str | None:
-        return next_cursor(recording, found, kept, query)
+        return next_cursor(recording, found, kept, ask)
 
     if ask.is_table:
         body, kept = _tables(recording, ask, found, fields, resume)
@@ -303,23 +307,23 @@ def answer(recording: Recording, ask: Ask, selection: Selection) -> dict[str, An
     return body
 
 
-def _find(recording: Recording, ask: Ask, selection: Selection, query: str) -> Found:
+def _find(recording: Recording, ask: Ask, selection: Selection) -> Found:
     size: int = ask.args["pageSize"]
     if "cursor" not in ask.args:
         index = ask.args["pageIndex"]
         rows, total = recording.page_of(selection, size, index * size)
         return Found(rows, total, recording.now, index * size + len(rows) < total, index)
-    window, total = take_up(recording, ask, query, lambda: recording.count(selection))
+    window, total = take_up(recording, ask, lambda: recording.count(selection))
     rows = recording.page(selection, window, size + 1)
     return Found(rows[:size], total, window, len(rows) > size)
 
 
-def take_up(recording: Recording, ask: Ask, query: str, count: Callable[[], int]) -> tuple[Window, int]:
+def take_up(recording: Recording, ask: Ask, count: Callable[[], int]) -> tuple[Window, int]:
     """The view that a cursor continues, and the total as of its mark."""
     if ask.args.get("pageIndex"):
         message = "pageIndex: a cursor already says where to continue. Leave one of the two out."
         raise ToolError("INVALID_PARAMETER", message, {"path": ["pageIndex"]})
-    cursor = cursors.read(ask.args["cursor"], query)
+    cursor = cursors.read(ask.args["cursor"], ask.query)
     if max(cursor.floor, cursor.mark or 0) > recording.head:
         message = "cursor: it is of a longer recording of this run. Start again without it."
         raise ToolError("INVALID_PARAMETER", message, {"path": ["cursor"]})
@@ -328,13 +332,13 @@ def take_up(recording: Recording, ask: Ask, query: str, count: Callable[[], int]
     return Window(cursor.mark, cursor.floor, cursor.last), cursor.total
 
 
-def next_cursor(recording: Recording, found: Found, kept: int, query: str) -> str | None:
+def next_cursor(recording: Recording, found: Found, kept: int, ask: Ask) -> str | None:
     """The cursor after the first `kept` rows; at the end of the view, the one for what came later."""
     if kept and (kept < len(found.rows) or found.more):
         window = found.window
-        return Cursor(window.floor, window.mark, found.rows[kept - 1].key, found.total).text(query)
+        return Cursor(window.floor, window.mark, found.rows[kept - 1].key, found.total).text(ask.query)
     grows = recording.is_running or found.window.mark < recording.head
-    return Cursor(found.window.mark).text(query) if grows else None
+    return Cursor(found.window.mark).text(ask.query) if grows else None
 
 
 def _tables(

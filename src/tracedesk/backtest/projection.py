@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from itertools import repeat
 from json import JSONDecoder
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -27,8 +28,8 @@ from tracedesk.backtest.model import (
 )
 from tracedesk.backtest.orders import ORDER_TYPES, OpenOrders
 from tracedesk.backtest.schema import CHECKPOINT, INDICATOR_TEXT, ORDER_TEXT, POSITION_TEXT, SYMBOL_TEXT
-from tracedesk.backtest.shapes import Gathering, Row, grouped
-from tracedesk.backtest.texts import Slots, Texts
+from tracedesk.backtest.shapes import Gathering, Part, Row, at_places
+from tracedesk.backtest.texts import SlotKey, Slots, Texts
 from tracedesk.backtest.validation import Fault, Judgement, Profile
 from tracedesk.journal import Stream
 from tracedesk.journal.file import MAX_SEQ, key
@@ -41,6 +42,13 @@ REBUILD_BATCH: Final = 8_192
 
 _parse: Final = JSONDecoder(parse_float=Decimal).decode
 _SLOTTED: Final = frozenset((EventType.PositionUpdate, EventType.IndicatorCalculation, EventType.StateChange))
+_NAMED: Final = (
+    (SYMBOL, SYMBOL_TEXT),
+    (ORDER, ORDER_TEXT),
+    (INDICATOR, INDICATOR_TEXT),
+    (POSITION, POSITION_TEXT),
+)
+"""The properties that name something, in the order in which one event's texts get their numbers."""
 
 
 class Given(NamedTuple):
@@ -90,9 +98,16 @@ class Projector:
         self._checkpoints = _Checkpoints()
         self._waiting: _Taken | None = None
 
-    def write(self, connection: Connection, first: int, batch: Batch) -> None:
-        """Write what these events add, the first of which has the seq `first`."""
+    def write(
+        self, connection: Connection, first: int, batch: Batch, *, taken: Callable[[], None] | None = None
+    ) -> None:
+        """Write what these events add, the first of which has the seq `first`.
+
+        `taken` is called when what is left to do is SQLite's.
+        """
         self.take(connection, first, batch)
+        if taken is not None:
+            taken()
         self.put(connection)
         self.settle()
 
@@ -101,8 +116,10 @@ class Projector:
         events = range(self._base + first, self._base + first + len(batch.types))
         self._texts.begin(connection)
         facts = _Facts(batch)
-        self._name(facts, events, batch)
-        self._waiting = _Taken(events, batch, facts, self._fill(facts, events, batch))
+        parts = self._parts(batch)
+        self._name(parts, facts, events)
+        self._check(parts, facts, events, batch)
+        self._waiting = _Taken(events, batch, facts, self._fill(parts, facts, events, batch))
 
     def put(self, connection: Connection) -> None:
         """Write the rows that wait; again, if the transaction was not committed."""
@@ -123,68 +140,96 @@ class Projector:
         for part in (self._texts, self._slots, self._chunks, self._checkpoints):
             part.settle()
 
-    def _name(self, facts: _Facts, events: range, batch: Batch) -> None:
-        """What each event names: a symbol, an order, a position, an indicator, a slot."""
-        number, slot = self._texts.number, self._slots.number
-        symbols, orders = self._texts.known(SYMBOL_TEXT), self._texts.known(ORDER_TEXT)
-        indicators = self._texts.known(INDICATOR_TEXT)
-        for at, (row, kind, event) in enumerate(zip(batch.rows, batch.types, events, strict=True)):
-            symbol = indicator = None
-            if SYMBOL in row:
-                value = row[SYMBOL]
-                symbol = symbols.get(value) if type(value) is str else None
-                facts.symbols[at] = symbol = symbol or number(SYMBOL_TEXT, value, event)
-            if ORDER in row:
-                value = row[ORDER]
-                order = orders.get(value) if type(value) is str else None
-                facts.orders[at] = order = order or number(ORDER_TEXT, value, event)
-                if order is not None and kind in ORDER_TYPES:
-                    self._checkpoints.add(kind, order, event, batch.times[at], row)
-            if INDICATOR in row:
-                value = row[INDICATOR]
-                indicator = indicators.get(value) if type(value) is str else None
-                facts.indicators[at] = indicator = indicator or number(INDICATOR_TEXT, value, event)
-            if kind in _SLOTTED:
-                facts.slots[at] = slot(kind, symbol, indicator, row, event)
-            if POSITION in row:
-                facts.positions[at] = number(POSITION_TEXT, row[POSITION], event)
-
-    def _fill(self, facts: _Facts, events: range, batch: Batch) -> list[tuple[int, bytes]]:
-        """Chunks and moments by type, and the events' faults on the way."""
-        faults: _Faults = defaultdict(list)
+    def _parts(self, batch: Batch) -> list[Part]:
+        """The batch by types, and each type's events as far as they lie in one chunk."""
         members: defaultdict[EventType, list[int]] = defaultdict(list)
         for at, kind in enumerate(batch.types):
             members[kind].append(at)
-        for kind, places in members.items():
-            for part, ordinal in self._chunks.cut(kind, len(places)):
-                self._fill_part(kind, places[part], ordinal, facts, events, batch, faults)
+        return [
+            Part.of(kind, places[part], ordinal, batch.rows)
+            for kind, places in members.items()
+            for part, ordinal in self._chunks.cut(kind, len(places))
+        ]
+
+    def _name(self, parts: Sequence[Part], facts: _Facts, events: range) -> None:
+        """What each event names: a symbol, an order, a position, an indicator, a slot."""
+        named = (facts.symbols, facts.orders, facts.indicators, facts.positions)
+        new: list[tuple[int, int, Any]] = []
+        for part in parts:
+            for share in part.shares:
+                for turn, (name, kind) in enumerate(_NAMED):
+                    values = share.columns.get(name)
+                    if values is not None:
+                        found = self._texts.known_of(kind, values)
+                        _put_at(named[turn], share.places, found)
+                        new += [
+                            (at, turn, value)
+                            for at, value, number in zip(share.places, values, found, strict=True)
+                            if number is None
+                        ]
+        # Numbers are given in the order of the events, and of the names in each.
+        for at, turn, value in sorted(new, key=_turn):
+            named[turn][at] = self._texts.number(_NAMED[turn][1], value, events[at])
+        self._slot(parts, facts, events)
+
+    def _slot(self, parts: Sequence[Part], facts: _Facts, events: range) -> None:
+        """Which slot each event sets."""
+        new: list[tuple[int, SlotKey]] = []
+        for part in parts:
+            if part.kind in _SLOTTED:
+                for share in part.shares:
+                    take = at_places(share.places)
+                    keys = self._slots.keys(
+                        part.kind, take(facts.symbols), take(facts.indicators), share.columns
+                    )
+                    found = self._slots.known_of(keys)
+                    _put_at(facts.slots, share.places, found)
+                    new += [
+                        (at, key)
+                        for at, key, number in zip(share.places, keys, found, strict=True)
+                        if number is None and key is not None
+                    ]
+        for at, slot in sorted(new, key=itemgetter(0)):
+            facts.slots[at] = self._slots.number(slot, events[at])
+
+    def _check(self, parts: Sequence[Part], facts: _Facts, events: range, batch: Batch) -> None:
+        """Follow the orders, event after event."""
+        told: list[tuple[int, EventType]] = []
+        for part in parts:
+            if part.kind in ORDER_TYPES:
+                for share in part.shares:
+                    if ORDER in share.columns:
+                        told += zip(share.places, repeat(part.kind))
+        add, orders = self._checkpoints.add, facts.orders
+        for at, kind in sorted(told):
+            order = orders[at]
+            if order is not None:
+                add(kind, order, events[at], batch.times[at], batch.rows[at])
+
+    def _fill(
+        self, parts: Sequence[Part], facts: _Facts, events: range, batch: Batch
+    ) -> list[tuple[int, bytes]]:
+        """Chunks and moments by type, and the events' faults on the way."""
+        faults: _Faults = defaultdict(list)
+        for part in parts:
+            self._fill_part(part, facts, events, batch, faults)
         self._judge_frames(batch, faults)
         judged = {at: Judgement.of(found) for at, found in sorted(faults.items())}
         for at, judgement in judged.items():
             facts.errors[at] = judgement.bits
         return [(events[at], judgement.document) for at, judgement in judged.items()]
 
-    def _fill_part(
-        self,
-        kind: EventType,
-        places: list[int],
-        ordinal: int,
-        facts: _Facts,
-        events: range,
-        batch: Batch,
-        faults: _Faults,
-    ) -> None:
+    def _fill_part(self, part: Part, facts: _Facts, events: range, batch: Batch, faults: _Faults) -> None:
         gathering = Gathering()
-        take = _at(places)
-        for group in grouped(take(batch.rows), range(ordinal, ordinal + len(places))):
-            columns = group.columns()
-            gathering.add(group, columns)
-            if validation.may_be_faulty(kind, columns, self._profile):
-                for row, place in zip(group.rows, group.ordinals, strict=True):
-                    found = validation.faults_of(kind, row, self._profile)
+        for share in part.shares:
+            gathering.add(share.group, share.columns)
+            if validation.may_be_faulty(part.kind, share.columns, self._profile):
+                for row, at in zip(share.group.rows, share.places, strict=True):
+                    found = validation.faults_of(part.kind, row, self._profile)
                     if found:
-                        faults[places[place - ordinal]] += found
-        self._chunks.add(kind, take(events), take(batch.times), take(facts.severities), gathering)
+                        faults[at] += found
+        take = at_places(part.places)
+        self._chunks.add(part.kind, take(events), take(batch.times), take(facts.severities), gathering)
 
     def _judge_frames(self, batch: Batch, faults: _Faults) -> None:
         """Faults that are not in the properties: brought along, too large, outside the run's time."""
@@ -203,11 +248,13 @@ class Projector:
                     faults[at].append(validation.OUTSIDE)
 
 
-def _at(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """What takes the items at these places out of a column."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda column: (column[places[0]],)
+def _put_at(column: list[Any], places: Sequence[int], values: Sequence[Any]) -> None:
+    for at, value in zip(places, values, strict=True):
+        column[at] = value
+
+
+def _turn(new: tuple[int, int, Any]) -> tuple[int, int]:
+    return new[:2]
 
 
 def has_given(batch: Batch) -> bool:
@@ -332,12 +379,24 @@ def _write_counts(connection: Connection, facts: _Facts, events: range) -> None:
             used[symbol, kind] += count
         if indicator is not None:
             used[indicator, kind] += count
-    connection.executemany(_ADD_USED, [(*pair, n, events[0]) for pair, n in used.items()])
-    connection.executemany(_ADD_TALLY, [(*three, n, events[0]) for three, n in tally.items()])
+    _add(connection, _ADD_USED, [(*pair, n, events[0]) for pair, n in used.items()])
+    _add(connection, _ADD_TALLY, [(*three, n, events[0]) for three, n in tally.items()])
 
 
-_ADD_USED: Final = "INSERT INTO used VALUES(?,?,?,?) ON CONFLICT DO UPDATE SET n = n + excluded.n"
-_ADD_TALLY: Final = "INSERT INTO tally VALUES(?,?,?,?,?) ON CONFLICT DO UPDATE SET n = n + excluded.n"
+def _add(connection: Connection, statement: str, rows: list[tuple[int, ...]]) -> None:
+    """All rows by one statement: each one hands the interpreter over and waits to get it back."""
+    if rows:
+        connection.execute(statement, (json.dumps(rows).decode(),))
+
+
+_ADD_USED: Final = (
+    "INSERT INTO used SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE 1 "
+    "ON CONFLICT DO UPDATE SET n = n + excluded.n"
+)
+_ADD_TALLY: Final = (
+    "INSERT INTO tally SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 "
+    "FROM json_each(?) WHERE 1 ON CONFLICT DO UPDATE SET n = n + excluded.n"
+)
 
 
 def write_given(connection: Connection, stream: Stream, first: int, given: Sequence[Given | None]) -> None:

@@ -42,10 +42,13 @@ BATCH: Final = 1_000
 """Events that make a batch worth writing."""
 SECONDS: Final = 0.25
 """How long an event waits for others at most."""
-MOST_AT_ONCE: Final = 4_096
-"""Events in one transaction when more are waiting."""
+MOST_AT_ONCE: Final = 16_384
+"""Events in one transaction when more are waiting: pages all over the indexes change with every one."""
 MOST_WAITING: Final = 16_384
-"""Events in memory; at this many, `emit` waits for the disk."""
+"""Events in memory that are no rows yet; at this many, `emit` waits for the disk."""
+TURN: Final = 256
+"""Events after which a thread that emits yields to the writer, which needs the interpreter now and then."""
+_NAP: Final = 0.00002
 _BUSY_SECONDS: Final = 60.0
 _LONGEST_TRACEBACK: Final = 16_384
 _NAMES: Final = {kind: kind.name for kind in EventType}
@@ -104,6 +107,8 @@ class Recorder:
         self._next = 1
         self._durable = 0
         self._wanted = 0
+        self._held = 0
+        self._is_storing = False
         self._guids = Guids(self.run_id, "given" if fast else "fact")
         self._is_closing = False
         self._is_sealed = False
@@ -186,7 +191,7 @@ class Recorder:
         parent = draft[3]
         drafts = self._drafts
         with self._lock:
-            if self._failure is not None or self._is_closing or len(drafts) >= MOST_WAITING:
+            if self._failure is not None or self._is_closing or len(drafts) + self._held >= MOST_WAITING:
                 self._wait_for_room()
             seq = self._next
             if parent is not None and not 0 < parent < seq:
@@ -197,11 +202,13 @@ class Recorder:
             waiting = len(drafts)
             if waiting == 1 or waiting == self._batch:
                 self._changed.notify_all()
-            return seq
+        if self._is_storing and not seq % TURN:
+            time.sleep(_NAP)
+        return seq
 
     def _wait_for_room(self) -> None:
         self._own_process()
-        while len(self._drafts) >= MOST_WAITING and self._failure is None:
+        while len(self._drafts) + self._held >= MOST_WAITING and self._failure is None:
             self._changed.wait()
         self._check()
 
@@ -440,11 +447,13 @@ class Recorder:
                 drafts, bodies = work
                 self._append(drafts, bodies)
                 with self._changed:
+                    self._is_storing = False
                     self._durable += len(drafts)
                     self._changed.notify_all()
         except BaseException as problem:
             with self._changed:
                 self._failure = problem
+                self._is_storing = False
                 self._changed.notify_all()
 
     def _taken(self) -> tuple[list[Draft], list[bytes]] | None:
@@ -459,8 +468,15 @@ class Recorder:
                 self._changed.wait(left)
             drafts, bodies = self._drafts[:MOST_AT_ONCE], self._bodies[:MOST_AT_ONCE]
             del self._drafts[:MOST_AT_ONCE], self._bodies[:MOST_AT_ONCE]
-            self._changed.notify_all()
+            self._held = len(drafts)
             return drafts, bodies
+
+    def _make_room(self) -> None:
+        """What was taken has become rows: the engine may go on while SQLite works without the interpreter."""
+        with self._changed:
+            self._held = 0
+            self._is_storing = True
+            self._changed.notify_all()
 
     def _is_due(self) -> bool:
         return self._is_closing or len(self._drafts) >= self._batch or self._wanted > self._durable
@@ -477,8 +493,10 @@ class Recorder:
             if has_given(batch):
                 write_given(connection, self._stream, first, batch.given)
             if self._projector is not None:
-                self._projector.write(connection, first, batch)
+                self._projector.write(connection, first, batch, taken=self._make_room)
 
+        if self._projector is None:
+            self._make_room()
         until = time.monotonic() + _BUSY_SECONDS
         while True:
             try:

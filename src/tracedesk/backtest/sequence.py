@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from tracedesk.backtest import cursors, tables
+from tracedesk.backtest import tables
 from tracedesk.backtest.costs import cost
 from tracedesk.backtest.cursors import Cursor, Key
 from tracedesk.backtest.model import TYPES
@@ -62,7 +62,7 @@ def answer(recording: Recording, ask: Ask) -> dict[str, Any]:
     args = ask.args
     pattern = tuple(TYPES[name].value for name in args.get("sequencePattern", ()))
     _check(args, pattern)
-    query = cursors.query_of(ask.tool, args)
+    query = ask.query
     found = _find(recording, ask, pattern, query)
     shown = [_sequence(recording, chain, pattern, args["maxDepth"], found.mark) for chain in found.chains]
     if ask.is_table:
@@ -90,7 +90,7 @@ def _find(recording: Recording, ask: Ask, pattern: Sequence[int], query: str) ->
     root = recording.seq(ask.args["rootEventId"], "rootEventId") if "rootEventId" in ask.args else None
     mark, floor = recording.head, 0
     if "cursor" in ask.args:
-        window, _ = take_up(recording, ask, query, lambda: 0)
+        window, _ = take_up(recording, ask, lambda: 0)
         mark, floor, index = window.mark, max(window.floor, window.last.seq if window.last else 0), 0
     if pattern:
         return _matching(recording, ask, pattern, root, (floor, mark), index)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
+from operator import itemgetter
 from typing import Any, Final
 
+from tracedesk.backtest.model import EventType
 from tracedesk.primitives import json
 
 DEEPEST: Final = 16
@@ -58,6 +60,9 @@ def _ordinal(pair: tuple[int, Any]) -> int:
 
 def grouped(rows: Sequence[Row], ordinals: Sequence[int]) -> list[Group]:
     """The rows by their shape, in the order in which the shapes first appear."""
+    shapes = set(map(tuple, rows))
+    if len(shapes) == 1:
+        return [Group(shapes.pop(), list(rows), list(ordinals))]
     groups: dict[tuple[str, ...], Group] = {}
     for row, ordinal in zip(rows, ordinals, strict=True):
         names = tuple(row)
@@ -67,6 +72,42 @@ def grouped(rows: Sequence[Row], ordinals: Sequence[int]) -> list[Group]:
         group.rows.append(row)
         group.ordinals.append(ordinal)
     return list(groups.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A group of a batch's rows, by columns, and where in the batch they are."""
+
+    group: Group
+    columns: Mapping[str, tuple[Any, ...]]
+    places: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The events of one type in a batch that lie in one chunk."""
+
+    kind: EventType
+    places: Sequence[int]
+    shares: Sequence[Share]
+
+    @classmethod
+    def of(cls, kind: EventType, places: Sequence[int], ordinal: int, rows: Sequence[Row]) -> Part:
+        """Of a batch's rows those at these places; the first of them has this ordinal in its chunk."""
+        groups = grouped(at_places(places)(rows), range(ordinal, ordinal + len(places)))
+        if len(groups) == 1:
+            return cls(kind, places, [Share(groups[0], groups[0].columns(), places)])
+        shares = [
+            Share(group, group.columns(), [places[at - ordinal] for at in group.ordinals]) for group in groups
+        ]
+        return cls(kind, places, shares)
+
+
+def at_places(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes the items at these places out of a column."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda column: (column[places[0]],)
 
 
 class Gathering:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final, cast
 
 import orjson
 
@@ -32,8 +33,13 @@ class Texts:
         """The connection to look forgotten texts up with, for one batch."""
         self._connection = connection
 
-    def known(self, kind: int) -> dict[str, int]:
-        """The remembered numbers of a kind, for a quick look before `number`."""
+    def known_of(self, kind: int, values: Sequence[Any]) -> Sequence[int | None]:
+        """A quick look before `number`: the numbers that are remembered of a column of texts."""
+        if set(map(type, values)) == {str}:
+            return list(map(self._remembered_of(kind).get, values))
+        return [None] * len(values)
+
+    def _remembered_of(self, kind: int) -> dict[str, int]:
         return self._known.setdefault(kind, {})
 
     def number(self, kind: int, value: Any, event: int) -> int | None:
@@ -41,7 +47,7 @@ class Texts:
         text = canonical(value)
         if text is None:
             return None
-        known = self.known(kind)
+        known = self._remembered_of(kind)
         found = known.get(text)
         if found is None:
             found = self._stored(kind, text) if kind in self._cut else None
@@ -80,30 +86,43 @@ class Texts:
                 continue
 
 
+SlotKey = tuple[int, int | None, int | None, str]
+"""Type, symbol, indicator and parameters: what a slot is known by."""
+
+
 class Slots:
     """What has one latest value at any time, by number."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int | None, int | None, str], int] = {}
+        self._known: dict[SlotKey | None, int] = {}
         self._new: list[tuple[int, int, int | None, int | None, str, int]] = []
         self._forms: dict[bytes, str] = {}
 
-    def number(
-        self, kind: int, symbol: int | None, indicator: int | None, row: Mapping[str, Any], event: int
-    ) -> int | None:
-        """The slot that an event sets, or None when it sets none."""
-        params = ""
+    def keys(
+        self,
+        kind: EventType,
+        symbols: Sequence[int | None],
+        indicators: Sequence[int | None],
+        columns: Mapping[str, Sequence[Any]],
+    ) -> list[SlotKey | None]:
+        """The slot that each of some events sets, or None where it sets none."""
         if kind == EventType.IndicatorCalculation:
-            if indicator is None:
-                return None
-            params = self._params(row)
-        elif kind == EventType.PositionUpdate:
-            if symbol is None:
-                return None
-            params = (canonical(row[POSITION]) or "") if POSITION in row else ""
-        elif not _is_profit(row.get("StateType")):
-            return None
-        key = (kind, symbol, indicator if params or indicator else None, params)
+            forms = map(self._form, columns["Parameters"]) if "Parameters" in columns else repeat("")
+            return _keys(kind, symbols, indicators, forms, indicators)
+        if kind == EventType.PositionUpdate:
+            ids = [canonical(id) or "" for id in columns[POSITION]] if POSITION in columns else repeat("")
+            return _keys(kind, symbols, indicators, ids, symbols)
+        states = columns.get("StateType")
+        if states is None:
+            return [None] * len(symbols)
+        return _keys(kind, symbols, indicators, repeat(""), [_is_profit(state) or None for state in states])
+
+    def known_of(self, keys: Sequence[SlotKey | None]) -> list[int | None]:
+        """A quick look before `number`."""
+        return list(map(self._known.get, keys))
+
+    def number(self, key: SlotKey, event: int) -> int:
+        """The number of a slot, given now if it is new."""
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = len(self._known) + 1
@@ -117,8 +136,7 @@ class Slots:
     def settle(self) -> None:
         self._new.clear()
 
-    def _params(self, row: Mapping[str, Any]) -> str:
-        given = row.get("Parameters")
+    def _form(self, given: Any) -> str:
         if given is None:
             return ""
         raw = _key(given)
@@ -128,6 +146,20 @@ class Slots:
             if len(self._forms) < _FORMS:
                 self._forms[raw] = form
         return form
+
+
+def _keys(
+    kind: EventType,
+    symbols: Iterable[int | None],
+    indicators: Iterable[int | None],
+    params: Iterable[str],
+    needed: Sequence[int | None],
+) -> list[SlotKey | None]:
+    """The keys of events; none where what is needed is not there."""
+    keys = list(zip(repeat(kind), symbols, indicators, params, strict=False))
+    if None not in needed:
+        return cast("list[SlotKey | None]", keys)
+    return [None if missing is None else key for key, missing in zip(keys, needed, strict=True)]
 
 
 def _is_profit(state_type: Any) -> bool:
