@@ -159,6 +159,17 @@ def test_secrets_in_arguments_are_redacted_before_anything_is_kept(tmp_path: Pat
     assert stored[1]["arguments"] == {"plain": "text"}
 
 
+def test_a_registered_secret_is_not_kept_however_short_the_argument_is(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.secrets.add("hunter2", "login")
+    desk.record({"n": 1, "text": "hunter2"})
+    desk.record({"n": 2, "text": "other"})
+    first, second = desk.stored()
+    assert first["arguments"]["n"] == 1
+    assert first["arguments"]["text"].startswith("[redacted:login:")
+    assert second["arguments"] == {"n": 2, "text": "other"}
+
+
 def test_an_ended_call_no_longer_holds_its_arguments(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     record = desk.log.open(_call(), _tool(), {"password": "hunter2"})

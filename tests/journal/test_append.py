@@ -38,6 +38,23 @@ def test_streams_of_one_file_count_separately(journal: Journal) -> None:
     assert journal.append("a", entries(1)) == range(4, 5)
 
 
+def test_events_keep_to_their_streams_whichever_stream_comes_last(journal: Journal, path: Path) -> None:
+    for name in ("a", "b"):
+        journal.open(name, "run")
+    for name in ("a", "a", "b", "a", "b", "b"):
+        journal.append(name, entries(700))
+    journal.seal("b")
+    journal.prune("b")
+    journal.append("a", entries(9))
+    journal.open("c", "run")
+    for name in ("c", "a", "c"):
+        journal.append(name, entries(3))
+    with Reader(path) as reader:
+        seqs = {name: [event.seq for event in reader.events(name)] for name in ("a", "c")}
+    assert seqs == {"a": list(range(1, 2_113)), "c": list(range(1, 7))}
+    assert verify(path).is_sound
+
+
 def test_an_empty_batch_appends_nothing(journal: Journal, path: Path) -> None:
     journal.open("a", "run")
     assert len(journal.append("a", [])) == 0

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracedesk.primitives import redaction
-from tracedesk.primitives.redaction import RedactingFilter, Secrets, redact, redact_text
+from tracedesk.primitives.redaction import (
+    RedactingFilter,
+    Secrets,
+    any_of,
+    is_plain,
+    is_simple,
+    redact,
+    redact_text,
+)
 
 MARKER = re.compile(r"\[redacted:[a-z0-9-]+:[0-9a-f]{8}\]")
 ALNUM = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG" * 4
@@ -266,6 +274,42 @@ def test_redacting_keeps_the_shape_of_a_value(value: object) -> None:
     clean = redact(value)
     assert type(clean) is type(value)
     assert len(json.dumps(clean)) >= 0
+
+
+@given(st.dictionaries(fragments, fragments | st.lists(fragments, max_size=2), max_size=3))
+def test_a_document_that_is_called_plain_has_nothing_to_redact(value: dict[str, object]) -> None:
+    if is_plain(json.dumps(value, ensure_ascii=False).encode()):
+        assert redact(value) == value
+
+
+names = st.sampled_from(["n", "symbol", "token", "api-key", "pass_word", "A Cookie", "pwd", "hf_", "×" * 70])
+simple = st.integers() | st.floats(allow_nan=False) | st.none() | st.booleans() | st.text(max_size=9)
+
+
+@given(st.dictionaries(names | fragments, simple | fragments | st.lists(st.text()), max_size=3))
+def test_a_value_that_is_called_simple_has_nothing_to_redact(value: dict[str, object]) -> None:
+    if is_simple(value):
+        assert redact(value) == value
+
+
+def test_a_few_figures_and_short_texts_are_simple() -> None:
+    assert is_simple({"symbol": "AAPL", "limit": 5, "price": Decimal("1.5"), "all": True, "after": None})
+    assert not is_simple({"api_key": "AAPL"})
+    assert not is_simple({"note": "eight or more characters"})
+    assert not is_simple({"inner": {}})
+
+
+words = st.sets(st.text("aekps_2:/", min_size=1, max_size=5), min_size=1, max_size=6)
+
+
+@given(words, st.lists(st.text("aekps_2:/", max_size=6), max_size=4), st.data())
+def test_one_pattern_finds_any_of_the_words_and_nothing_else(
+    words: set[str], others: list[str], data: st.DataObject
+) -> None:
+    parts = data.draw(st.lists(st.sampled_from([*sorted(words), *others, "k"]), max_size=4))
+    text = "".join(parts)[data.draw(st.integers(0, 2)) :]
+    found = any_of(words).search(text.encode()) is not None
+    assert found == any(word in text for word in words)
 
 
 @given(fragments)

@@ -14,13 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, TypeVar, cast
-
-import apsw
+from typing import Any, Final, TypeVar
 
 from tracedesk.backtest import shadow
 from tracedesk.backtest.query import Recording
 from tracedesk.journal import JournalError, Reader
+from tracedesk.journal.sqlite import plan_once
 
 T = TypeVar("T")
 
@@ -256,13 +255,8 @@ class Lanes:
 
 
 def _opened(path: Path) -> Reader:
-    """A reader that plans a statement once.
-
-    Left to itself, SQLite plans one over a partial index anew for every value that is bound, in case that a
-    better index fits the value; our statements name their indexes.
-    """
     reader = Reader(path)
-    cast("apsw.Connection", reader.connection).config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    plan_once(reader.connection)
     return reader
 
 

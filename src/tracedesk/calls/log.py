@@ -7,13 +7,15 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 from time import gmtime, strftime
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from tracedesk.calls.record import PREFIX, CallRecord, Outcome, is_inline, source
+from tracedesk.calls.record import INLINE, PREFIX, CallRecord, Outcome, is_inline, source
 from tracedesk.contract import Call, Source, Tool
 from tracedesk.journal import Entry, Journal, JournalError, Reader
+from tracedesk.journal.file import key
 from tracedesk.journal.sqlite import Connection, SQLiteError, insert
 from tracedesk.journal.stream import every
 from tracedesk.payloads import Payloads
@@ -60,16 +62,17 @@ class CallLog:
     # --- what dispatch does
 
     def open(self, call: Call[Any], tool: Tool, arguments: Any) -> CallRecord:
+        label = call.label
         record = CallRecord(
             call.id,
             tool.name,
             tool.toolset,
             arguments,
-            call.label,
+            label,
             call.principal,
-            call.attempt or call.label,
+            call.attempt or label,
             self._clock.now_ns(),
-            durable=not tool.annotations.read_only,
+            not tool.annotations.read_only,
         )
         self._pending[call.id] = record
         self.total += 1
@@ -124,8 +127,7 @@ class CallLog:
         record = self._pending.get(ref.removeprefix(PREFIX))
         if record is None:
             return None
-        entry = record.sealed or record.entry(self._secrets)
-        return source(json.loads(entry.body), entry.time_ns)
+        return source(json.loads(record.sealed or record.body(self._secrets)), record.started_ns)
 
     def stop(self) -> None:
         """Write what is queued and end the writer."""
@@ -180,9 +182,10 @@ class CallLog:
 
     def _commit(self, journal: Journal, records: list[CallRecord]) -> None:
         for record in records:
-            if not is_inline(record.result):
+            # Nearly all are short ASCII, which is inline; the others are looked at closely.
+            if (len(record.result) > INLINE or not record.result.isascii()) and not is_inline(record.result):
                 self._payloads.put(record.result)
-        entries = [cast("Entry", record.sealed) for record in records]
+        entries = [record.entry(self._secrets) for record in records]
         append(journal, month(self._clock.now_ns()), records, entries)
 
     def _done(self, records: list[CallRecord], problem: Exception | None) -> None:
@@ -200,12 +203,13 @@ def append(journal: Journal, name: str, records: Sequence[CallRecord], entries: 
     stream = journal.open(name, "calls")
 
     def index(connection: Connection, first: int) -> None:
-        base = stream.id << 40
-        ids = range(base | first, (base | first) + len(records))
-        insert(connection, "INSERT OR IGNORE INTO call_index", ([_key(r.id) for r in records], ids))
-        named = [(r.attempt, id) for id, r in zip(ids, records, strict=True) if r.attempt]
-        if named:
-            insert(connection, "INSERT OR IGNORE INTO attempt_index", tuple(zip(*named, strict=True)))
+        base = key(stream.id, first)
+        ids = range(base, base + len(records))
+        insert(connection, "INSERT OR IGNORE INTO call_index", (_keys([r.id for r in records]), ids))
+        attempts = [r.attempt for r in records]
+        if any(attempts):
+            named = compress(attempts, attempts), compress(ids, attempts)
+            insert(connection, "INSERT OR IGNORE INTO attempt_index", tuple(map(list, named)))
 
     journal.append(name, entries, beside=index)
 
@@ -221,8 +225,10 @@ def month(now_ns: int) -> str:
     return strftime("calls-%Y-%m", gmtime(now_ns // 1_000_000_000))
 
 
-def _key(identity: str) -> bytes:
-    return bytes.fromhex(identity.replace("-", ""))
+def _keys(identities: Sequence[str]) -> list[bytes]:
+    """What calls are found by: the 16 bytes of each id."""
+    everything = bytes.fromhex("".join(identities).replace("-", ""))
+    return [everything[at : at + 16] for at in range(0, len(everything), 16)]
 
 
 def _drain(queue: deque[CallRecord]) -> list[CallRecord]:
@@ -247,6 +253,6 @@ def find(reader: Reader, ref: str) -> Source | None:
         "SELECT event.body, event.time_ns FROM call_index JOIN event ON event.id = call_index.event "
         "WHERE call_index.id = ?"
     )
-    for body, time_ns in reader.connection.execute(query, (_key(identity),)):
+    for body, time_ns in reader.connection.execute(query, _keys([identity])):
         return source(json.loads(body), time_ns)
     return None

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, cast
 
 from tracedesk.calls.attempt import attempt_ref
 from tracedesk.contract import Call, Edge, Source, Tool
 from tracedesk.journal import Entry
 from tracedesk.primitives import json
-from tracedesk.primitives.redaction import Secrets, is_plain, redact
+from tracedesk.primitives.redaction import Secrets, is_plain, is_simple, redact
 from tracedesk.primitives.time import format
 
 PREFIX: Final = "tracedesk://calls/"
@@ -24,9 +23,12 @@ LARGEST_ARGUMENTS: Final = 65_536
 Outcome = Literal["ok", "error", "cancelled", "input_required"]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class CallRecord:
-    """What dispatch knows of a call while it runs, and its entry once it has ended."""
+    """What dispatch knows of a call while it runs, and its entry once it has ended.
+
+    What few calls have, or only later, is not set when one is made: every call makes one.
+    """
 
     id: str
     tool: str
@@ -37,50 +39,70 @@ class CallRecord:
     attempt: str | None
     started_ns: int
     durable: bool
-    outcome: Outcome | None = None
-    code: str | None = None
-    result: bytes = b""
-    duration_us: int = 0
-    committed: Any = field(default=None, repr=False)
+    outcome: Outcome | None = field(default=None, init=False)
+    code: str | None = field(default=None, init=False)
+    result: bytes = field(default=b"", init=False)
+    duration_us: int = field(default=0, init=False)
+    committed: Any = field(default=None, init=False, repr=False)
     """What waits for the record to be on the disk."""
-    sealed: Entry | None = None
-    """The entry, once the call has ended; from then on the arguments themselves are not held."""
-    edges: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
-    """What the answer was made from: (relation, reference), in the order they were cited."""
-    problem: Exception | None = None
+    sealed: bytes | None = field(default=None, init=False)
+    """The entry's body, once the call has ended; from then on the arguments themselves are not held."""
+    problem: Exception | None = field(default=None, init=False)
     """What kept it from there."""
-    stored: bool = False
+    stored: bool = field(default=False, init=False)
     """Whether its toolset has committed it together with its effect."""
+    _edges: dict[tuple[str, str], None] | None = field(default=None, init=False)
 
     @property
     def ref(self) -> str:
         return PREFIX + self.id
 
+    @property
+    def edges(self) -> dict[tuple[str, str], None]:
+        """What the answer was made from: (relation, reference), in the order they were cited."""
+        if self._edges is None:
+            self._edges = {}
+        return self._edges
+
     def seal(self, secrets: Secrets) -> None:
-        """Turn the ended call into its entry, and let go of what must not be kept."""
-        self.sealed = self.entry(secrets)
+        """Turn the ended call into its entry's body, and let go of what must not be kept."""
+        self.sealed = self.body(secrets)
         self.arguments = None
 
     def entry(self, secrets: Secrets) -> Entry:
-        """The record as a journal entry: arguments redacted before anything is hashed."""
-        body = b'{"id":"%b",%b,"arguments":%b,"outcome":"%b","us":%d%b%b%b}' % (
-            self.id.encode(),
-            _caller(self.tool, self.toolset, self.scope, self.principal, self.attempt),
-            _arguments(self.arguments, secrets),
-            (self.outcome or "running").encode(),
-            self.duration_us,
-            b"" if self.code is None else b',"code":"%b"' % self.code.encode(),
-            b',"edges":%b' % json.dumps(list(self.edges)) if self.edges else b"",
-            _result(self.result) if self.result else b"",
-        )
-        return Entry("call", self.started_ns, body)
+        """The record as a journal entry."""
+        return Entry("call", self.started_ns, self.sealed or self.body(secrets))
 
+    def body(self, secrets: Secrets) -> bytes:
+        """What the entry says: arguments redacted before anything is hashed."""
+        if is_simple(self.arguments):
+            body = self._with(self.arguments)
+            if not secrets.occur_in(body):
+                return body
+        return self._with(json.Raw(_arguments(self.arguments, secrets)))
 
-@lru_cache(maxsize=1_024)
-def _caller(tool: str, toolset: str, scope: str, principal: str | None, attempt: str | None) -> bytes:
-    """The members that a caller's next record repeats."""
-    facts = {"tool": tool, "toolset": toolset, "scope": scope, "principal": principal, "attempt": attempt}
-    return json.dumps({key: value for key, value in facts.items() if value is not None})[1:-1]
+    def _with(self, arguments: Any) -> bytes:
+        """The body with these arguments, encoded in one go: every call pays for this."""
+        facts: dict[str, Any] = {
+            "id": self.id,
+            "tool": self.tool,
+            "toolset": self.toolset,
+            "scope": self.scope,
+        }
+        if self.principal is not None:
+            facts["principal"] = self.principal
+        if self.attempt is not None:
+            facts["attempt"] = self.attempt
+        facts["arguments"] = arguments
+        facts["outcome"] = self.outcome or "running"
+        facts["us"] = self.duration_us
+        if self.code is not None:
+            facts["code"] = self.code
+        if self._edges:
+            facts["edges"] = list(self._edges)
+        if self.result:
+            facts["result"] = _result(self.result)
+        return json.dumps(facts)
 
 
 def _arguments(arguments: Any, secrets: Secrets) -> bytes:
@@ -103,11 +125,10 @@ def _is_text(result: bytes) -> bool:
     return True
 
 
-def _result(result: bytes) -> bytes:
+def _result(result: bytes) -> dict[str, Any]:
     if is_inline(result):
-        return b',"result":{"bytes":%d,"text":%b}' % (len(result), json.quote(result))
-    digest = hashlib.sha256(result).hexdigest().encode()
-    return b',"result":{"bytes":%d,"sha256":"%b"}' % (len(result), digest)
+        return {"bytes": len(result), "text": result.decode()}
+    return {"bytes": len(result), "sha256": hashlib.sha256(result).hexdigest()}
 
 
 class Recorder(Protocol):

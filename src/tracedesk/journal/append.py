@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain as linked
 from operator import ge
 from pathlib import Path
+from struct import error as StructError
 from types import TracebackType
 from typing import Any, Final
 
@@ -24,7 +26,7 @@ from tracedesk.journal.model import (
     StreamSealed,
     UnknownStream,
 )
-from tracedesk.journal.sqlite import BusyError, Connection, SQLiteError, insert
+from tracedesk.journal.sqlite import BusyError, Connection, SQLiteError, insert, insert_flat
 from tracedesk.journal.stream import find, head_of
 from tracedesk.primitives import json
 from tracedesk.primitives.time import Clock, SystemClock
@@ -36,6 +38,7 @@ _LONGEST_KIND: Final = 128
 _LONGEST_NAME: Final = 256
 _EARLIEST: Final = -(2**63)
 _LATEST: Final = 2**63 - 1
+_WIDTH: Final = len(Entry._fields)
 
 
 class Journal:
@@ -93,9 +96,11 @@ class Journal:
             if expect is not None and expect != first:
                 raise SeqConflict(name, expect, first)
             seqs = range(first, first + len(entries))
-            batch = _columns(entries, seqs)
+            values = list(linked.from_iterable(entries))
+            link = _link(stream, head, seqs, entries, values)
             with self._keeper:
-                _insert(connection, stream, head, seqs, batch)
+                connection.execute("INSERT INTO batch VALUES(?,?,?)", (key(stream.id, first), seqs[-1], link))
+                _insert(connection, stream, head, seqs, values)
             if beside is not None:
                 beside(connection, first)
             return seqs
@@ -168,26 +173,44 @@ def _first(fault: BaseException, outside: BaseException | None) -> BaseException
     return fault
 
 
-def _columns(entries: Sequence[Entry], seqs: range) -> Columns:
-    """The batch by columns, which is how it is checked, hashed and bound: three passes without a loop."""
+def _link(stream: Stream, head: Head, seqs: range, entries: Sequence[Entry], values: list[Any]) -> bytes:
+    """The chain's hash after a batch of entries that can be appended."""
+    batch = _columns(seqs, values)
+    if batch is not None:
+        try:
+            return chain.link(stream, head.hash, seqs, batch)
+        except StructError:  # a time that has no 64 bits, or is no integer
+            if not any(map(_refusal, entries, seqs)):
+                raise
+    raise next(filter(None, map(_refusal, entries, seqs)))
+
+
+def _columns(seqs: range, values: list[Any]) -> Columns | None:
+    """The batch by columns, which is how it is checked and hashed, without a loop; None for a bad one."""
     if seqs[-1] > MAX_SEQ:
         raise BadEntry("the stream is full")
-    batch = Columns(*zip(*entries, strict=True))
-    parents = [parent or 0 for parent in batch.parents]
-    forward = any(map(ge, parents, seqs)) or min(parents) < 0 or 0 in batch.parents
-    kinds = {len(kind) for kind in set(batch.kinds)}
-    lasting = min(batch.times) >= _EARLIEST and max(batch.times) <= _LATEST
-    if forward or min(kinds) < 1 or max(kinds) > _LONGEST_KIND or not lasting:
-        raise next(filter(None, map(_refusal, entries, seqs)))
-    return batch
+    kinds, times, bodies, named = (values[column::_WIDTH] for column in range(_WIDTH))
+    parents = [parent or 0 for parent in named]
+    forward = any(map(ge, parents, seqs)) or min(parents) < 0 or 0 in named
+    lengths = {len(kind) for kind in set(kinds)}
+    if forward or min(lengths) < 1 or max(lengths) > _LONGEST_KIND:
+        return None
+    return Columns(kinds, times, bodies, parents)
 
 
-def _insert(connection: Connection, stream: Stream, head: Head, seqs: range, batch: Columns) -> None:
+def _insert(connection: Connection, stream: Stream, head: Head, seqs: range, values: list[Any]) -> None:
+    """Insert a batch of events.
+
+    Where no other stream's are behind the stream's last, the engine numbers them itself: each row gets
+    the number after the table's last, and it need not look whether that is taken.
+    """
+    last = next(connection.execute("SELECT max(id) FROM event"))[0]
+    if last == key(stream.id, head.seq):
+        insert_flat(connection, "INSERT INTO event(kind, time_ns, body, parent)", _WIDTH, values)
+        return
     ids = range(key(stream.id, seqs[0]), key(stream.id, seqs[-1]) + 1)
-    link = (ids[0], seqs[-1], chain.link(stream, head.hash, seqs, batch))
-    connection.execute("INSERT INTO batch VALUES(?,?,?)", link)
-    columns = (ids, batch.times, batch.parents, batch.kinds, batch.bodies)
-    insert(connection, "INSERT INTO event", columns)
+    columns = (ids, *(values[column::_WIDTH] for column in range(_WIDTH)))
+    insert(connection, "INSERT INTO event(id, kind, time_ns, body, parent)", columns)
 
 
 def _refusal(entry: Entry, seq: int) -> BadEntry | None:

@@ -23,7 +23,9 @@ def genesis(stream: Stream) -> bytes:
 def link(stream: Stream, previous: bytes, seqs: range, batch: Columns) -> bytes:
     """The hash after a batch of the stream's events with these seqs."""
     framed = _by_columns if stream.framing > 1 else _by_events
-    return hashlib.sha256(b"".join((previous, _SPAN.pack(seqs[0], seqs[-1]), *framed(seqs, batch)))).digest()
+    parts = [previous, _SPAN.pack(seqs[0], seqs[-1])]
+    parts += framed(seqs, batch)
+    return hashlib.sha256(b"".join(parts)).digest()
 
 
 def _by_columns(seqs: range, batch: Columns) -> list[bytes]:
@@ -32,11 +34,11 @@ def _by_columns(seqs: range, batch: Columns) -> list[bytes]:
     The batch's seqs say how many of each there are, so no two batches read alike.
     """
     names = {kind: kind.encode() for kind in set(batch.kinds)}
-    kinds = [names[kind] for kind in batch.kinds]
-    parents = [parent or 0 for parent in batch.parents]
+    kinds = list(map(names.__getitem__, batch.kinds))
     count = len(seqs)
-    figures = (*batch.times, *parents, *map(len, kinds), *map(len, batch.bodies))
-    return [pack(f">{2 * count}q{2 * count}I", *figures), *kinds, *batch.bodies]
+    layout = f">{2 * count}q{2 * count}I"
+    figures = pack(layout, *batch.times, *batch.parents, *map(len, kinds), *map(len, batch.bodies))
+    return [figures, *kinds, *batch.bodies]
 
 
 def _by_events(seqs: range, batch: Columns) -> list[bytes]:
@@ -44,7 +46,7 @@ def _by_events(seqs: range, batch: Columns) -> list[bytes]:
     parts: list[bytes] = []
     for seq, kind, time_ns, body, parent in zip(seqs, *batch, strict=True):
         name = kind.encode()
-        parts += (_FRAME.pack(seq, time_ns, parent or 0, len(name), len(body)), name, body)
+        parts += (_FRAME.pack(seq, time_ns, parent, len(name), len(body)), name, body)
     return parts
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -31,18 +31,18 @@ class Event(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """A batch of entries, turned on its side."""
+    """A batch of entries, turned on its side; a parent of 0 is none."""
 
-    kinds: tuple[str, ...]
-    times: tuple[int, ...]
-    bodies: tuple[bytes, ...]
-    parents: tuple[int | None, ...]
+    kinds: Sequence[str]
+    times: Sequence[int]
+    bodies: Sequence[bytes]
+    parents: Sequence[int]
 
 
 def columns(events: Iterable[Event]) -> Columns:
     """Appended events as the columns they were appended by."""
-    _, *rest = zip(*events, strict=True)
-    return Columns(*rest)
+    _, kinds, times, bodies, parents = zip(*events, strict=True)
+    return Columns(kinds, times, bodies, [parent or 0 for parent in parents])
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,15 @@ def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> C
     return cast("Connection", apsw.Connection(str(path), flags=flags, vfs=vfs))
 
 
+def plan_once(connection: Connection) -> None:
+    """Have statements planned when they are prepared, and never again.
+
+    Left to itself, SQLite plans one over a partial index anew for every value that is bound, in case that a
+    better index fits the value. For connections whose statements leave no choice of index.
+    """
+    cast("apsw.Connection", connection).config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+
+
 BUSY_SECONDS = 5.0
 _RETRY_SECONDS = 0.001
 
@@ -142,7 +151,7 @@ def create_private(path: Path) -> None:
         Path(blank).unlink()
 
 
-CHUNKS = (512, 256, 64, 8, 1)
+CHUNKS = (500, 250, 50, 8, 1)
 """Rows per statement: each statement hands the interpreter lock over, and opens its table's indexes, once."""
 _LONGEST_KEPT = 16_384
 """Bytes of a statement that the engine keeps prepared; a longer one is compiled each time."""
@@ -154,6 +163,11 @@ def insert(connection: Connection, into: str, columns: Sequence[Sequence[Any]]) 
     flat: list[Any] = [None] * (width * rows)
     for number, column in enumerate(columns):
         flat[number::width] = column
+    insert_flat(connection, into, width, flat)
+
+
+def insert_flat(connection: Connection, into: str, width: int, flat: list[Any]) -> None:
+    """Insert rows given as their values one after the other, `width` to a row, many to a statement."""
     done = 0
     for chunk in CHUNKS:
         step = chunk * width

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, TypeVar, cast
 
 MIN_SECRET = 6
@@ -55,18 +55,61 @@ def is_plain(document: bytes, secrets: Secrets | None = None) -> bool:
     return not (_any_hint().search(folded) or _any_key().search(folded.translate(None, _PUNCTUATION)))
 
 
+_FEW: Final = 16
+_LONGEST_SIMPLE_KEY: Final = 64
+_FIGURES: Final = frozenset({int, float, Decimal, bool, type(None)})
+
+
+def is_simple(value: object) -> bool:
+    """Return whether `redact` without registered secrets can find nothing, seen without encoding the value:
+    a few members with innocent names, each a number or a text that is too short for any rule.
+    """
+    if type(value) is not dict or len(members := cast("dict[str, object]", value)) > _FEW:
+        return False
+    for key, item in members.items():
+        short = type(item) in _FIGURES or (type(item) is str and len(item) < _SHORTEST)
+        if not short or len(key) > _LONGEST_SIMPLE_KEY or not _is_innocent(key):
+            return False
+    return True
+
+
+@lru_cache(maxsize=1_024)
+def _is_innocent(key: str) -> bool:
+    return is_plain(key.encode(errors="surrogatepass"))
+
+
 _PUNCTUATION = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz0123456789"))
 
 
 @cache
 def _any_hint() -> re.Pattern[bytes]:
-    hints = {hint for rule in _RULES for hint in rule.hints}
-    return re.compile("|".join(map(re.escape, sorted(hints))).encode())
+    return any_of({hint for rule in _RULES for hint in rule.hints})
 
 
 @cache
 def _any_key() -> re.Pattern[bytes]:
-    return re.compile("|".join((*_SECRET_KEYS, "pwd", "token")).encode())
+    return any_of({*_SECRET_KEYS, "pwd", "token"})
+
+
+_RARE_FIRST: Final = "/zqjxkvbypwgfcmu_-=.9dlhrnisoat:e"
+
+
+def any_of(words: set[str]) -> re.Pattern[bytes]:
+    """A pattern found in a text if and only if one of the words is in it, though not always where it begins.
+
+    Each word is looked for by its rarest character, so that the search can pass over most of a text; a word
+    that has another one within it need not be looked for.
+    """
+    branches: dict[str, list[str]] = {}
+    for word in sorted(words):
+        if any(other in word for other in words - {word}):
+            continue
+        place = min(range(len(word)), key=lambda at: _RARE_FIRST.find(word[at]))
+        before, after = re.escape(word[: place + 1]), re.escape(word[place + 1 :])
+        branches.setdefault(word[place], []).append(f"(?<={before}){after}" if place else after)
+    return re.compile(
+        "|".join(f"{re.escape(c)}(?:{'|'.join(ends)})" for c, ends in branches.items()).encode()
+    )
 
 
 def redact(value: _Value, secrets: Secrets | None = None) -> _Value:
