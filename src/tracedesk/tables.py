@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from decimal import Decimal
 from math import inf
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from tracedesk.config import FILE, BadSetting
 from tracedesk.primitives import money
@@ -25,19 +25,25 @@ def read(kind: type[T], table: Mapping[str, Any], path: str, error: type[BadTabl
     """The settings of a table; raises the error for a name that is none, or a value that does not fit.
 
     A field that is a dataclass is a table within. What a value must be is told by its default and, where only
-    some words fit, by the field's `Literal`. Numbers are not negative.
+    some words fit, by the field's `Literal`; what a list is of, by `list_of`. Numbers are not negative.
     """
-    defaults = kind()
-    known = {f.name: getattr(defaults, f.name) for f in fields(cast("Any", kind))}
-    words = get_type_hints(kind)
+    defaults, hints = kind(), get_type_hints(kind)
+    known = {f.name: f for f in fields(cast("Any", kind))}
     for name in table:
         if name not in known:
             raise error(f"{path}.{name} is not a setting; there are {', '.join(known)}")
-    made = {
-        name: _fit(known[name], _words(words[name]), value, f"{path}.{name}", error)
-        for name, value in table.items()
-    }
+    made: dict[str, Any] = {}
+    for name, value in table.items():
+        nature = _Nature(
+            getattr(defaults, name), _words(hints[name]), known[name].metadata.get("list", "names")
+        )
+        made[name] = _fit(nature, value, f"{path}.{name}", error)
     return kind(**made)
+
+
+def list_of(what: str, *default: str) -> Any:
+    """A field that is a list of texts, and what they are."""
+    return field(default=default, metadata={"list": what})
 
 
 def inner(value: Any, path: str, error: type[BadTable] = BadTable) -> dict[str, Any]:
@@ -47,17 +53,34 @@ def inner(value: Any, path: str, error: type[BadTable] = BadTable) -> dict[str, 
     return cast("dict[str, Any]", value)
 
 
+class _Nature(NamedTuple):
+    """What a value must be."""
+
+    like: Any
+    words: tuple[str, ...]
+    items: str
+
+    def told(self) -> str:
+        if self.words:
+            return "one of " + ", ".join(self.words)
+        if isinstance(self.like, bool):
+            return "true or false"
+        if isinstance(self.like, tuple):
+            return f"a list of {self.items}"
+        return "text" if isinstance(self.like, str) else "a number that is not negative"
+
+
 def _words(hint: Any) -> tuple[str, ...]:
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
-def _fit(like: Any, words: tuple[str, ...], value: Any, path: str, error: type[BadTable]) -> Any:
-    if is_dataclass(like):
-        return read(type(like), inner(value, path, error), path, error)
+def _fit(nature: _Nature, value: Any, path: str, error: type[BadTable]) -> Any:
+    if is_dataclass(nature.like):
+        return read(type(nature.like), inner(value, path, error), path, error)
     try:
-        return _checked(words, _converted(like, value))
+        return _checked(nature.words, _converted(nature.like, value))
     except (TypeError, ValueError):
-        raise error(f"{path} must be {_expected(words, like)}, not {value!r}") from None
+        raise error(f"{path} must be {nature.told()}, not {value!r}") from None
 
 
 def _converted(like: Any, value: Any) -> Any:
@@ -90,13 +113,3 @@ def _checked(words: tuple[str, ...], value: Any) -> Any:
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) and not 0 <= value < inf:
         raise ValueError
     return value
-
-
-def _expected(words: tuple[str, ...], like: Any) -> str:
-    if words:
-        return "one of " + ", ".join(words)
-    if isinstance(like, bool):
-        return "true or false"
-    if isinstance(like, tuple):
-        return "a list of names"
-    return "text" if isinstance(like, str) else "a number that is not negative"

@@ -60,7 +60,7 @@ def test_live_needs_every_cap() -> None:
         ({"caps": 3}, "must be a table"),
         ({"dead_man_seconds": True}, "a number"),
         ({"header_credentials": "yes"}, "true or false"),
-        ({"symbols": "BTCUSDT"}, "a list of names"),
+        ({"symbols": "BTCUSDT"}, "a list of symbols"),
         ({"sim": {"port": 70000}}, "sim.port"),
         ({"profile": "../x"}, "letters, digits"),
         ({"profiles": {"a b": {}}}, "letters, digits"),

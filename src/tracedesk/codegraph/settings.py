@@ -19,7 +19,7 @@ class BadCodegraphSetting(BadTable):
 class Codegraph:
     """Everything in `[codegraph]`, with its default."""
 
-    roots: tuple[str, ...] = ()
+    roots: tuple[str, ...] = tables.list_of("folders")
     """Folders whose projects may be indexed and shown (also `--root`, `TRACEDESK_CODEGRAPH_ROOTS`); none
     means the one where the desk was started."""
     max_file_bytes: int = 1_000_000

@@ -101,9 +101,9 @@ class Exchange:
     profile: str = ""
     """The profile of callers that chose none; empty is `default` at the local exchange, else the one of
     BINANCE_API_KEY."""
-    allowed_symbols: tuple[str, ...] = ()
+    allowed_symbols: tuple[str, ...] = tables.list_of("symbols")
     """The symbols that may be traded; empty allows all, which live does not."""
-    symbols: tuple[str, ...] = ("BTCUSDT", "ETHUSDT")
+    symbols: tuple[str, ...] = tables.list_of("symbols", "BTCUSDT", "ETHUSDT")
     """The markets that come first in completions; `warm` follows them from the start."""
     warm: bool = False
     """Whether the markets of `symbols` are followed from the start, not when first asked for."""

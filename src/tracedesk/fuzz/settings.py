@@ -19,7 +19,7 @@ class BadFuzzSetting(BadTable):
 class Fuzz:
     """Everything in `[fuzz]`, with its default."""
 
-    roots: tuple[str, ...] = ()
+    roots: tuple[str, ...] = tables.list_of("folders")
     """Folders that `start_campaign` may name things in; none means the one where the desk was started."""
     ffi: bool = False
     """Whether a campaign that an agent starts may run programs (`allowFFI`)."""
