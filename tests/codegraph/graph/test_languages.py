@@ -3,7 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 
 import pytest
@@ -97,7 +97,7 @@ def test_the_extractors_id_changes_with_a_query_and_with_a_grammar(
 
     first = identity()
     assert identity() == first
-    monkeypatch.setattr(languages.metadata, "version", other_version)
+    monkeypatch.setattr(metadata, "version", other_version)
     grammars_changed = identity()
     monkeypatch.undo()
     for file in resources.files("tracedesk.codegraph.graph.queries").iterdir():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracedesk.codegraph.graph.model import Chunk, Symbol
+from tracedesk.codegraph.graph.model import Chunk, Symbol, make
 from tracedesk.codegraph.graph.syntax.nesting import CALLABLES
 from tracedesk.codegraph.graph.syntax.source import Source, decoded
 
@@ -66,7 +66,7 @@ def _shares(symbol: Symbol, symbols: Sequence[Symbol]) -> bool:
 
 def _chunk(source: Source, symbol: int | None, start: int, end: int) -> Chunk:
     text = source.text[start:end].rstrip()
-    return Chunk(source.span(start, start + len(text)), symbol, decoded(text).strip())
+    return make(Chunk, (source.span(start, start + len(text)), symbol, decoded(text).strip()))
 
 
 def _end(text: bytes, start: int, end: int) -> int:

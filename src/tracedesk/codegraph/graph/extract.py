@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 from tracedesk.codegraph.graph import chunks, languages
-from tracedesk.codegraph.graph.model import Extract, Import, Reference, Symbol
+from tracedesk.codegraph.graph.model import Extract, Import, Reference, Symbol, make
 from tracedesk.codegraph.graph.syntax import docs, exports, grammars, imports, names, vyper
 from tracedesk.codegraph.graph.syntax.marks import Marks, collect
-from tracedesk.codegraph.graph.syntax.nesting import Nest, Nested, nest, reference_kind
+from tracedesk.codegraph.graph.syntax.nesting import KINDS, Nest, Nested, nest
 from tracedesk.codegraph.graph.syntax.signatures import HEADER, signature
 from tracedesk.codegraph.graph.syntax.source import Source, decoded
 
@@ -21,6 +22,9 @@ _ECMASCRIPT = frozenset(("javascript", "typescript", "tsx"))
 _CPP_HEADER = re.compile(
     rb"(?m)^[ \t]*(?:class|namespace|template|using)\b[^;\n]*[{<;=]|^[ \t]*(?:public|private):"
 )
+_OUTSIDE = ("", True, -1)
+"""What stands for the definition around one that is in none."""
+
 _TRAIT_IMPL = re.compile(rb"\bfor\b")
 
 
@@ -95,19 +99,11 @@ class _Reading:
         header = text[mark.header_start : min(mark.header_end or end, mark.header_start + HEADER)]
         before = text[mark.start : mark.name_start]
         owner, name = names.split(text[mark.name_start : mark.name_end], self.language)
-        case = exports.Case(
-            name,
-            definition.kind,
-            mark.start,
-            before,
-            header,
-            outer.kind if outer else "",
-            outer.exported if outer else True,
-            outer.span.start_byte if outer else -1,
-            self.any_marked and self._marked(definition),
-        )
+        around = _OUTSIDE if outer is None else (outer.kind, outer.exported, outer.span.start_byte)
+        marked = self.any_marked and self._marked(definition)
+        case = make(exports.Case, (name, definition.kind, mark.start, before, header, *around, marked))
         span = self.source.span(mark.start, end)
-        return Symbol(
+        values = (
             name,
             self._qualified(definition, outer, owner, name, header),
             names.kind(definition.kind, name, before),
@@ -117,17 +113,19 @@ class _Reading:
             self.exported(case),
             None if outer is None else definition.parent,
         )
+        return make(Symbol, values)
 
     def _qualified(
         self, definition: Nested, outer: Symbol | None, owner: str, name: str, header: bytes
     ) -> str:
-        parts = [outer.qualified] if outer else []
-        parts += [
-            names.space(self.text[mark.name_start : mark.name_end], mark.kind) for mark in definition.spaces
-        ]
         if self.language == "go" and definition.kind == "method" and outer is None:
             owner = names.receiver(header)
-        return names.joined(*parts, owner, name) if parts or owner else name
+        if not (definition.spaces or owner):
+            return name if outer is None else names.joined(outer.qualified, name)
+        spaces = [
+            names.space(self.text[mark.name_start : mark.name_end], mark.kind) for mark in definition.spaces
+        ]
+        return names.joined(outer.qualified if outer else "", *spaces, owner, name)
 
     def _marked(self, definition: Nested) -> bool:
         mark = definition.mark
@@ -154,14 +152,17 @@ class _Reading:
         return docs.head_comment(self.source, self.hash_comments)
 
     def _references(self) -> tuple[Reference, ...]:
-        row = self.source.row
+        starts = self.source.starts
         return tuple(
             [
-                Reference(
-                    name.decode("utf-8", "replace"),
-                    reference_kind(action),
-                    row(at) + 1,
-                    None if holder < 0 else holder,
+                make(
+                    Reference,
+                    (
+                        name.decode("utf-8", "replace"),
+                        KINDS[action],
+                        bisect_right(starts, at),
+                        None if holder < 0 else holder,
+                    ),
                 )
                 for (name, action, holder), at in self.found.references.items()
             ]

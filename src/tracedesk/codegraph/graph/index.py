@@ -7,15 +7,17 @@ rows that the next index of the project removes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from tracedesk.codegraph.graph.ahead import made_ahead
 from tracedesk.codegraph.graph.change import apply
 from tracedesk.codegraph.graph.limits import Limits, Skip
 from tracedesk.codegraph.graph.nodes import counts_of
 from tracedesk.codegraph.graph.reports import IndexReport
-from tracedesk.codegraph.graph.resolve import resolve_imports, resolve_references
+from tracedesk.codegraph.graph.resolve import Pair, resolved
 from tracedesk.codegraph.graph.rows import FileRows, Outcome, Same, Skipped, Task
 from tracedesk.codegraph.graph.scan import Scan, project_root, relative, scan
 from tracedesk.codegraph.graph.schema import (
@@ -125,16 +127,28 @@ class _Run:
         is_same = known is not None and known[1:3] == (language, hint)
         return Task(path, language, hint, known[0] if known and is_same else None)
 
-    def outcomes(self, tasks: Sequence[Task]) -> Iterator[list[FileRows]]:
-        """The rows of the files that are not in the graph as they are."""
-        for found in self.store.parsers.parsed(
-            self.jail, self.root, tasks, self.limits, self.workers, self.cancelled
-        ):
-            rows = [outcome for outcome in map(self._sorted, found) if outcome is not None]
-            self.seen += len(found)
-            self.progress(self.seen, len(self.scanned.files), "parsing")
-            if rows:
-                yield rows
+    def outcomes(self, tasks: Sequence[Task]) -> Generator[list[FileRows]]:
+        """The rows of the files that are not in the graph as they are.
+
+        A thread listens to the parsers: they would wait while rows are written.
+        """
+
+        def parsed(check: Callable[[], None]) -> Iterator[list[Outcome]]:
+            def cancelled() -> None:
+                check()
+                self.cancelled()
+
+            return self.store.parsers.parsed(
+                self.jail, self.root, tasks, self.limits, self.workers, cancelled
+            )
+
+        with made_ahead(parsed) as parts:
+            for found in parts:
+                rows = [outcome for outcome in map(self._sorted, found) if outcome is not None]
+                self.seen += len(found)
+                self.progress(self.seen, len(self.scanned.files), "parsing")
+                if rows:
+                    yield rows
 
     def _sorted(self, outcome: Outcome) -> FileRows | None:
         if isinstance(outcome, Skipped):
@@ -314,11 +328,11 @@ def is_large(gathered: Sequence[FileRows]) -> bool:
 def _brought(run: _Run, project: Project) -> IndexReport:
     """Bring a graph to the files as they are now, in one transaction when they are few."""
     gathered: list[FileRows] = []
-    outcomes = run.outcomes(run.tasks(run.scanned.files, afresh=False))
-    for rows in outcomes:
-        gathered += rows
-        if is_large(gathered):
-            return _rebuilt(run, _again(run, gathered, outcomes))
+    with closing(run.outcomes(run.tasks(run.scanned.files, afresh=False))) as outcomes:
+        for rows in outcomes:
+            gathered += rows
+            if is_large(gathered):
+                return _rebuilt(run, _again(run, gathered, outcomes))
     _refuse_emptiness(run, bool(run.known))
     with run.store.writing() as connection:
         removed = sorted(run.known.keys() - set(run.accepted))
@@ -330,7 +344,7 @@ def _brought(run: _Run, project: Project) -> IndexReport:
 
 def _again(
     run: _Run, gathered: list[FileRows], outcomes: Iterator[list[FileRows]]
-) -> Iterator[list[FileRows]]:
+) -> Generator[list[FileRows]]:
     """Everything for a graph that is built anew after all: what was read, and then what was the same."""
     yield gathered
     read = {rows.path for rows in gathered}
@@ -346,19 +360,19 @@ def _again(
 # --- beside
 
 
-def _rebuilt(run: _Run, outcomes: Iterator[list[FileRows]]) -> IndexReport:
+def _rebuilt(run: _Run, outcomes: Generator[list[FileRows]]) -> IndexReport:
     """Build the project's graph beside the one that readers see, then take its place."""
     with run.store.writing() as connection:
         query = "INSERT INTO project(root, state, extractor) VALUES(?, 'building', ?) RETURNING id"
         project: int = next(connection.execute(query, (run.root, run.extractor)))[0]
         create_fts(connection, project)
-    for batch in _batches(outcomes):
-        with run.store.writing() as connection:
-            insert_files(connection, project, batch)
+    with closing(outcomes):
+        for batch in _batches(outcomes):
+            with run.store.writing() as connection:
+                insert_files(connection, project, batch)
     _refuse_emptiness(run, _has_files(run))
     _build_edges(run, project)
     with run.store.writing() as connection:
-        settle_fts(connection, project)
         removed = _replace(run, connection, project)
         report = _finish(run, connection, project, removed)
     run.store.sweep(run.root)
@@ -378,21 +392,26 @@ def _batches(outcomes: Iterator[list[FileRows]]) -> Iterator[list[FileRows]]:
         yield batch
 
 
+_RESOLVING: Final = {FILE_IMPORTS_FILE: "resolving imports", SYMBOL_REFERENCES_SYMBOL: "resolving references"}
+
+
 def _build_edges(run: _Run, project: int) -> None:
+    """Write the edges while a thread works out the next; the full text is settled before the first."""
     total = len(run.scanned.files)
-    for kind, resolve, message in (
-        (FILE_IMPORTS_FILE, resolve_imports, "resolving imports"),
-        (SYMBOL_REFERENCES_SYMBOL, resolve_references, "resolving references"),
-    ):
-        run.progress(total, total, message)
+
+    def resolving(_: object) -> Iterator[tuple[int, list[Pair]]]:
+        with run.store.reading() as connection:
+            yield from resolved(connection, project)
+
+    run.progress(total, total, _RESOLVING[FILE_IMPORTS_FILE])
+    with made_ahead(resolving) as batches:
         with run.store.writing() as connection:
-            pairs = resolve(connection, project, run.cancelled)
-        done = False
-        while not done:
+            settle_fts(connection, project)
+        for kind, pairs in batches:
+            run.cancelled()
+            run.progress(total, total, _RESOLVING[kind])
             with run.store.writing() as connection:
-                batch = next(pairs, None)
-                done = batch is None
-                insert_edges(connection, kind, batch or [])
+                insert_edges(connection, kind, pairs)
 
 
 def _replace(run: _Run, connection: Connection, project: int) -> list[str]:

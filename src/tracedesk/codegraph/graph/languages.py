@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
-from importlib import metadata, resources
+from importlib import resources
 from typing import NamedTuple
 
 EXTRACTOR: str
@@ -192,6 +192,9 @@ def _extractor() -> str:
 
 
 def _version(distribution: str) -> str:
+    # Parsers never ask, and would take longer to start for it.
+    from importlib import metadata
+
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

@@ -1,12 +1,22 @@
 """What one source file holds, as its extractor says it.
 
-The rows are named tuples: an index makes and pickles them by the hundred thousand.
+The rows are named tuples: an index makes them by the hundred thousand.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
+
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
+
+
+class _Make(Protocol):
+    def __call__(self, kind: type[_Row], values: tuple[Any, ...], /) -> _Row: ...
+
+
+make: Final = cast("_Make", tuple.__new__)  # pyright: ignore[reportUnknownMemberType]
+"""Makes a named tuple of all its values in half the time that calling its type takes."""
 
 
 class Span(NamedTuple):

@@ -205,6 +205,11 @@ def meant(
     return package[:_MOST_PACKAGE_FILES]
 
 
+def may_fit(want: Want, trail: str) -> bool:
+    """Whether a file with this trail can be meant by a want of any folder and family."""
+    return trail == want.tail or trail.endswith("/" + want.tail) or want.tail.endswith("/" + trail)
+
+
 def _fits(want: Want, folder: str, family: int, trail: str) -> bool:
     if want.exact or trail == want.tail:
         return trail == want.tail

@@ -9,7 +9,6 @@ from tracedesk.codegraph.graph.extract import extract
 from tracedesk.codegraph.graph.limits import Limits
 from tracedesk.codegraph.graph.reading import Reading, decoded
 from tracedesk.codegraph.graph.rows import Outcome, Same, Skipped, Task, file_rows
-from tracedesk.codegraph.rank.terms import searchable
 from tracedesk.primitives.paths import Jail
 
 
@@ -31,7 +30,7 @@ class Parser:
         if text is None:
             return Skipped(task.path, "undecodable")
         found = extract(task.path, source.data, task.language, timeout_s=self._limits.parse_seconds)
-        return file_rows(task, source.data, text, source.mtime_ns, found, searchable)
+        return file_rows(task, source.data, text, source.mtime_ns, found)
 
 
 def parse(jail: Jail, root: str, limits: Limits, tasks: Iterable[Task]) -> list[Outcome]:

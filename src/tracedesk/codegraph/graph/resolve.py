@@ -9,12 +9,11 @@ file by file has the edges of one that was built at once.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Final
 
-from tracedesk.codegraph.graph.modules import Candidate, Want, family_of, meant, trail_of, wants
+from tracedesk.codegraph.graph.modules import Candidate, Want, family_of, may_fit, meant, trail_of, wants
 from tracedesk.codegraph.graph.schema import (
     FILE_IMPORTS_FILE,
     ROW_BITS,
@@ -42,6 +41,7 @@ class Resolver:
         self._connection = connection
         self.project = project
         self.candidates = lru_cache(_CACHED)(self._candidates)
+        self.candidates_for = lru_cache(_CACHED)(self._candidates_for)
         self.meant_from = lru_cache(_CACHED)(self._meant_from)
         self.exported_in = lru_cache(_CACHED)(self._exported_in)
         self.everywhere = lru_cache(_CACHED)(self._everywhere)
@@ -63,16 +63,19 @@ class Resolver:
         for want in wants(family, path, module, names.split()):
             files = self.meant_from(want, folder, family)
             if any(candidate.path == path for candidate in files):
-                files = meant(want, folder, family, self._candidates_for(want), but=path)
+                files = meant(want, folder, family, self.candidates_for(want), but=path)
             found.update(candidate.id for candidate in files)
         return found
 
     def _meant_from(self, want: Want, folder: str, family: int) -> list[Candidate]:
-        return meant(want, folder, family, self._candidates_for(want))
+        return meant(want, folder, family, self.candidates_for(want))
 
-    def _candidates_for(self, want: Want) -> Iterable[Candidate]:
+    def _candidates_for(self, want: Want) -> Sequence[Candidate]:
+        """The files that a want may mean from some folder: it is asked from many, and most fit from none."""
         by_trail = self.candidates(want.stem)
-        return by_trail.get(want.tail, ()) if want.exact else chain.from_iterable(by_trail.values())
+        if want.exact:
+            return by_trail.get(want.tail, ())
+        return [found for trail, files in by_trail.items() if may_fit(want, trail) for found in files]
 
     def _candidates(self, stem: str) -> dict[str, list[Candidate]]:
         """The files with a stem, by their trails."""
@@ -208,35 +211,26 @@ def _own(here: Sequence[int], parents: dict[int, int | None], holder: int) -> Se
     return here if len(here) <= MOST_NEAR else ()
 
 
-def resolve_imports(
-    connection: Connection, project: int, cancelled: Callable[[], None]
-) -> Generator[list[Pair]]:
-    """Every import edge of a project, some files at a time."""
+def resolved(connection: Connection, project: int) -> Generator[tuple[int, list[Pair]]]:
+    """Every edge of a project that has none, some at a time with their kind; those of imports come first."""
     resolver = Resolver(connection, project)
-    pairs: list[Pair] = []
-    for id, path, family in _files(connection, project):
-        pairs += ((id, other) for other in sorted(resolver.imports_of(id, path, family)))
-        if len(pairs) >= _BATCH:
-            cancelled()
-            yield pairs
-            pairs = []
-    yield pairs
+    files = _files(connection, project)
+    imports = {id: sorted(resolver.imports_of(id, path, family)) for id, path, family in files}
+    for pairs in _batches(((id, other) for other in imports[id]) for id, _, _ in files):
+        yield FILE_IMPORTS_FILE, pairs
+    for pairs in _batches(sorted(resolver.references_of(id, family, imports[id])) for id, _, family in files):
+        yield SYMBOL_REFERENCES_SYMBOL, pairs
 
 
-def resolve_references(
-    connection: Connection, project: int, cancelled: Callable[[], None]
-) -> Generator[list[Pair]]:
-    """Every reference edge of a project whose import edges are there, some files at a time."""
-    resolver = Resolver(connection, project)
+def _batches(edges: Iterable[Iterable[Pair]]) -> Generator[list[Pair]]:
     pairs: list[Pair] = []
-    for id, _, family in _files(connection, project):
-        imported = imported_by(connection, id)
-        pairs += sorted(resolver.references_of(id, family, imported))
+    for some in edges:
+        pairs += some
         if len(pairs) >= _BATCH:
-            cancelled()
             yield pairs
             pairs = []
-    yield pairs
+    if pairs:
+        yield pairs
 
 
 _BATCH: Final = 20_000

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from tracedesk.codegraph.graph.chunks import contexts
@@ -15,6 +16,8 @@ from tracedesk.codegraph.graph.model import Chunk, Extract, Import, Reference, S
 from tracedesk.codegraph.graph.modules import family_of, stem_of, wants
 from tracedesk.codegraph.graph.secrets import without_secrets
 from tracedesk.codegraph.graph.version import leaf
+from tracedesk.codegraph.graph.words import Words
+from tracedesk.codegraph.rank.terms import searchable
 
 KEY_BYTES = 16
 
@@ -70,14 +73,13 @@ class FileRows(NamedTuple):
     words: tuple[str, str, str]
     """path, symbols and text as they go into the files' full text"""
     chunk_words: list[str]
+    """what follows each chunk's text in the chunks' full text"""
 
 
 Outcome = FileRows | Same | Skipped
 
 
-def file_rows(
-    task: Task, data: bytes, text: str, mtime_ns: int, extract: Extract, searchable: Callable[[str], str]
-) -> FileRows:
+def file_rows(task: Task, data: bytes, text: str, mtime_ns: int, extract: Extract) -> FileRows:
     """The rows of a file from what its extractor found."""
     family = family_of(extract.language)
     symbols = extract.symbols[:MAX_ROWS]
@@ -85,6 +87,7 @@ def file_rows(
     sha256 = hashlib.sha256(data).digest()
     kept, body = _texts(text, extract, chunks)
     tidy = _same if body is text else without_secrets
+    behind, behind_chunks = _behind(data, chunks, kept, body) if body is text else _behind_each(kept, body)
     return FileRows(
         task.path,
         extract.language,
@@ -102,8 +105,8 @@ def file_rows(
         _import_columns(extract.imports),
         _wanted_columns(family, task.path, extract.imports),
         _chunk_columns(chunks, kept),
-        (searchable(task.path), searchable(" ".join(symbol.name for symbol in symbols)), searchable(body)),
-        [searchable(piece) for piece in kept],
+        (searchable(task.path), searchable(" ".join([symbol.name for symbol in symbols])), body + behind),
+        behind_chunks,
     )
 
 
@@ -116,6 +119,20 @@ def _texts(text: str, extract: Extract, chunks: Sequence[Chunk]) -> tuple[list[s
     body = without_secrets(text)
     # A text without a secret has no part with one.
     return (pieces if body is text else [without_secrets(piece) for piece in pieces]), body
+
+
+def _behind(data: bytes, chunks: Sequence[Chunk], texts: Sequence[str], body: str) -> tuple[str, list[str]]:
+    """What goes behind a file's text, and behind each chunk's, in the full text."""
+    places = [(chunk.span.start_byte, chunk.span.end_byte) for chunk in chunks]
+    words = Words(data, chain.from_iterable(places))
+    if not words.is_whole:
+        return _behind_each(texts, body)
+    return words.behind(0, len(data)), [words.behind(start, end) for start, end in places]
+
+
+def _behind_each(texts: Sequence[str], body: str) -> tuple[str, list[str]]:
+    """The same for texts that are not the file's own bytes, or are cut inside a word."""
+    return searchable(body)[len(body) :], [searchable(text)[len(text) :] for text in texts]
 
 
 def _same(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import add
 from typing import Any, Final
 
 from tracedesk.codegraph.graph.rows import FileRows
@@ -108,7 +109,7 @@ def _insert_chunks(
         for column, values in zip(columns[1:], rows.chunks, strict=True):
             column += values
         _shift(columns[1], base, len(rows.chunks[0]))
-        words += rows.chunk_words
+        words += map(add, rows.chunks[4], rows.chunk_words)
     _insert(connection, _CHUNK, columns)
     _insert(connection, f"INSERT INTO {chunk_fts(project)}(rowid, text)", [columns[0], words])
 

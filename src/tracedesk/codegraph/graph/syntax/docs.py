@@ -11,6 +11,7 @@ _READ = 4096
 _ROWS = 120
 
 _STRING = re.compile(r"""^[a-zA-Z]{0,2}("{3}|'{3}|"|')(.*?)\1?$""", re.DOTALL)
+_QUOTES = '"""'
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _SENTENCE = re.compile(r"(?<=[^.\s])[.!?](?=\s|$)")
 _MARKS = re.compile(r"(?m)^[ \t]*(?:/\*+!?|\*+/|\*+(?!/)|//+!?|#+[:!]?)[ \t]?|[ \t]*\*+/[ \t]*$")
@@ -43,13 +44,23 @@ def sentence(text: str) -> str:
 
 def docstring(literal: bytes) -> str:
     """Return the first sentence of a string literal, quotes and prefix removed."""
-    found = _STRING.match(decoded(literal[:_READ]))
-    return sentence(_LEADING_TAG.sub("", found[2].lstrip(), count=1)) if found else ""
+    text = decoded(literal[:_READ])
+    if text.startswith(_QUOTES) and text.endswith(_QUOTES) and len(text) >= 2 * len(_QUOTES):
+        inside = text[len(_QUOTES) : -len(_QUOTES)]
+    elif found := _STRING.match(text):
+        inside = found[2]
+    else:
+        return ""
+    inside = inside.lstrip()
+    return sentence(_LEADING_TAG.sub("", inside, count=1) if "@" in inside or "\\" in inside else inside)
 
 
 def comment_above(source: Source, row: int, hash_marks: bool) -> str:
     """Return the first sentence of the comment that ends on the line before a row."""
-    if row < 1 or not _ENDS[hash_marks](source.line(row - 1)):
+    if row < 1:
+        return ""
+    above = source.text[source.starts[row - 1] : source.starts[row]]
+    if (hash_marks and b"#" not in above) or not _ENDS[hash_marks](source.line(row - 1)):
         return ""
     lines: list[bytes] = []
     block = False

@@ -15,7 +15,7 @@ from tracedesk.codegraph.graph import languages
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Query, QueryCursor, Tree
 
-_PIECE = 2048
+_PIECE = 8192
 """Bytes given to the parser at a time; between two pieces the clock is looked at."""
 
 _BREADTH = 20_000**2

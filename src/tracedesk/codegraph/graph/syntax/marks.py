@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple
+
+from tracedesk.codegraph.graph.model import make
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree
@@ -68,8 +71,7 @@ class Marks:
         if role.action == "ref":
             self._places(_RANK[role.kind], nodes)
         elif role.action == "def":
-            for node in nodes:
-                self._define(_definition(node, role))
+            self._define_all(role, nodes)
         elif role.action in _ACTIONS:
             self._places(_ACTIONS[role.action], nodes)
         else:
@@ -98,11 +100,18 @@ class Marks:
     def _places(self, action: int, nodes: Iterable[Node]) -> None:
         self.places += [(start, -end, action) for start, end in [node.byte_range for node in nodes]]
 
+    def _define_all(self, role: Role, nodes: Iterable[Node]) -> None:
+        named, body = _finder(role.field), _body_finder(role)
+        for node in nodes:
+            if (name := named(node)) is not None:
+                self._define(_mark(node, name, role.kind, body(node)))
+
     def _define(self, mark: Mark | None) -> None:
         if mark is not None:
-            known = self.definitions.get(mark[:2])
-            if known is None or _telling(mark) >= _telling(known):
-                self.definitions[mark[:2]] = mark
+            place = mark[:2]
+            known = self.definitions.setdefault(place, mark)
+            if known is not mark and _telling(mark) >= _telling(known):
+                self.definitions[place] = mark
 
     def _around(self, role: Role, nodes: Iterable[Node]) -> None:
         places = self.wraps if role.action == "wrap" else self.leads
@@ -157,14 +166,16 @@ def _held(node: Node, kind: str) -> Node | None:
     return next((child for child in below if child.type == kind), None)
 
 
-def _definition(node: Node, role: Role) -> Mark | None:
-    named = _field(node, role.field)
-    if named is None:
-        return None
+_Finder = Callable[["Node"], "Node | None"]
+
+
+def _body_finder(role: Role) -> _Finder:
+    """Return what finds the body of a role's definitions."""
     if role.kind in _BODILESS:
-        return _mark(node, named, role.kind, None)
-    holder = node.child_by_field_name(role.value) if role.value else node
-    return _mark(node, named, role.kind, None if holder is None else holder.child_by_field_name("body"))
+        return lambda _: None
+    if role.value:
+        return lambda node: _stepped(node, (role.value, "body"))
+    return methodcaller("child_by_field_name", "body")
 
 
 def _tagged(node: Node, named: Node, kind: str) -> Mark | None:
@@ -181,27 +192,35 @@ def _tagged(node: Node, named: Node, kind: str) -> Mark | None:
 def _mark(node: Node, named: Node, kind: str, body: Node | None) -> Mark:
     start, end = node.byte_range
     name_start, name_end = named.byte_range
-    return Mark(
-        start, -end, DEFINITION, kind, name_start, name_end, start, 0 if body is None else body.start_byte
-    )
+    header_end = 0 if body is None else body.start_byte
+    return make(Mark, (start, -end, DEFINITION, kind, name_start, name_end, start, header_end))
 
 
-def _field(node: Node, path: str) -> Node | None:
+def _finder(path: str) -> _Finder:
+    """Return what finds the name of a definition by the path of its fields."""
     if path == "first":
-        return node.child(0)
-    if "-" not in path and path != "declarator":
-        return node.child_by_field_name(path)
+        return methodcaller("child", 0)
+    if path == "declarator":
+        return lambda node: _innermost(node.child_by_field_name(path))
+    if "-" not in path:
+        return methodcaller("child_by_field_name", path)
+    steps = path.split("-")
+    return lambda node: _stepped(node, steps)
+
+
+def _stepped(node: Node, steps: Iterable[str]) -> Node | None:
     found: Node | None = node
-    for step in path.split("-"):
+    for step in steps:
         found = None if found is None else found.child_by_field_name(step)
-    return _innermost(found) if path == "declarator" and found is not None else found
+    return found
 
 
-def _innermost(node: Node) -> Node:
-    while True:
+def _innermost(node: Node | None) -> Node | None:
+    while node is not None:
         inner = node.child_by_field_name("declarator")
         if inner is None and node.type in ("parenthesized_declarator", "reference_declarator"):
             inner = node.named_child(0)
         if inner is None:
-            return node
+            break
         node = inner
+    return node

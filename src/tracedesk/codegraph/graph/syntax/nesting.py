@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tracedesk.codegraph.graph.model import make
 from tracedesk.codegraph.graph.syntax.marks import (
     DOC,
     EXPORTED,
@@ -28,6 +29,8 @@ _LOCAL = frozenset(("variable", "constant", "field", "member"))
 _HOLD_FIELDS = CLASSES | {"event", "error"}
 _IN_CLASS = {"function": "method", "member": "method", "variable": "field"}
 _ELEMENT = REFERENCE + REFERENCES.index("element")
+KINDS = {REFERENCE + rank: kind for rank, kind in enumerate(REFERENCES)} | {_ELEMENT: "call"}
+"""The kind of reference that an action stands for; a JSX tag is a call of its component."""
 
 
 class Nested(NamedTuple):
@@ -97,11 +100,6 @@ def nest(text: bytes, marks: Iterable[Place | Mark]) -> Nest:
     return found
 
 
-def reference_kind(action: int) -> str:
-    """Return the kind of reference that an action stands for; a JSX tag is a call of its component."""
-    return "call" if action == _ELEMENT else REFERENCES[action - REFERENCE]
-
-
 def _note(found: Nest, text: bytes, place: Place, holder: int) -> None:
     start, end, action = place
     if action == DOC:
@@ -125,5 +123,5 @@ def _define(found: Nest, mark: Mark, around: _Frame) -> _Frame:
         kind = _IN_CLASS.get(kind, kind)
     elif kind == "member":
         kind = "function" if around.symbol < 0 else "method"
-    found.definitions.append(Nested(mark, kind, around.symbol, around.spaces))
-    return _Frame(end, len(found.definitions) - 1, around.local or kind in CALLABLES, kind)
+    found.definitions.append(make(Nested, (mark, kind, around.symbol, around.spaces)))
+    return make(_Frame, (end, len(found.definitions) - 1, around.local or kind in CALLABLES, kind, ()))

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 
-from tracedesk.codegraph.graph.model import Span
+from tracedesk.codegraph.graph.model import Span, make
 
 LONGEST = 8192
 """Bytes of a line that is still read for its comment."""
@@ -50,12 +50,13 @@ class Source:
     def span(self, start: int, end: int) -> Span:
         """Return the span of some bytes."""
         last = end - 1 if end > start else start
-        return Span(bisect_right(self.starts, start), bisect_right(self.starts, last), start, end)
+        starts = self.starts
+        return make(Span, (bisect_right(starts, start), bisect_right(starts, last), start, end))
 
 
 def decoded(text: bytes) -> str:
     """Return text for people: what is not UTF-8 is replaced, a byte order mark and carriage returns go."""
     plain = text.decode("utf-8", "replace")
-    return (
-        plain if plain.isascii() and "\r" not in plain else plain.replace("\r\n", "\n").removeprefix("\ufeff")
-    )
+    if plain.isascii() and "\r" not in plain:
+        return plain
+    return plain.replace("\r\n", "\n").removeprefix("\ufeff")
