@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.codegraph.desks import INDEXED, shop
+from tests.codegraph.processes import children, ends
 from tracedesk.codegraph.graph.index import index_project
 from tracedesk.codegraph.graph.limits import Limits
 from tracedesk.codegraph.graph.store import Store
-from tracedesk.codegraph.indexer import SMALL, Request, index, is_small
+from tracedesk.codegraph.indexer import MODULE, SMALL, Request, index, is_small
 from tracedesk.errors import ToolError
 from tracedesk.jobs import JobCancelled
 from tracedesk.primitives.paths import Jail
 
+ROOT = Path(__file__).parents[2]
+
 
 def request(home: Path, project: Path, *files: str) -> Request:
-    return Request(str(home / "graph.db"), (str(project),), str(project), files, {}, Limits(), 1)
+    return Request(str(home), str(home / "graph.db"), (str(project),), str(project), files, {}, Limits(), 1)
 
 
 def nothing() -> None:
@@ -46,7 +50,7 @@ def test_an_index_beside_gives_the_same_graph_and_report_as_one_here(tmp_path: P
     def note(done: float, total: float, message: str) -> None:
         seen.append((done, total))
 
-    beside = index(request(tmp_path / "a", project), note, nothing)
+    beside = index(request(tmp_path / "a", project), note, nothing).report
     with Store(tmp_path / "b" / "graph.db") as store:
         here = index_project(store, Jail([project]), str(project), [], workers=1)
     assert beside.document() == here.document()
@@ -57,7 +61,7 @@ def test_an_index_beside_gives_the_same_graph_and_report_as_one_here(tmp_path: P
 def test_a_refusal_of_the_other_process_is_the_same_refusal(tmp_path: Path) -> None:
     project = shop(tmp_path / "shop")
     asked = request(tmp_path, project)
-    outside = Request(asked.graph, asked.roots, str(tmp_path), (), {}, Limits(), 1)
+    outside = Request(asked.home, asked.graph, asked.roots, str(tmp_path), (), {}, Limits(), 1)
     with pytest.raises(ToolError) as refused:
         index(outside, unheard, nothing)
     assert refused.value.code == "ROOT_NOT_ALLOWED"
@@ -65,7 +69,7 @@ def test_a_refusal_of_the_other_process_is_the_same_refusal(tmp_path: Path) -> N
 
 def test_a_stopped_index_leaves_no_process_and_the_graph_as_it_was(tmp_path: Path) -> None:
     project = many(tmp_path / "many")
-    first = index(request(tmp_path, project, "m0001.py"), unheard, nothing)
+    first = index(request(tmp_path, project, "m0001.py"), unheard, nothing).report
     calls = 0
 
     def check() -> None:
@@ -76,7 +80,7 @@ def test_a_stopped_index_leaves_no_process_and_the_graph_as_it_was(tmp_path: Pat
 
     with pytest.raises(JobCancelled):
         index(request(tmp_path, project), unheard, check)
-    assert not _children()
+    assert not children(os.getpid(), MODULE)
     with Store(tmp_path / "graph.db") as store:
         found = store.project(str(project))
         assert found is not None
@@ -85,11 +89,11 @@ def test_a_stopped_index_leaves_no_process_and_the_graph_as_it_was(tmp_path: Pat
 
 def test_a_killed_index_is_told_and_the_next_one_is_whole(tmp_path: Path) -> None:
     project = many(tmp_path / "many")
-    first = index(request(tmp_path, project, "m0001.py"), unheard, nothing)
+    first = index(request(tmp_path, project, "m0001.py"), unheard, nothing).report
 
     def kill(done: float, total: float, message: str) -> None:
         if done > 0:
-            for child in _children():
+            for child in children(os.getpid(), MODULE):
                 os.kill(child, signal.SIGKILL)
 
     with pytest.raises(ToolError) as told:
@@ -99,7 +103,7 @@ def test_a_killed_index_is_told_and_the_next_one_is_whole(tmp_path: Path) -> Non
         found = store.project(str(project))
         assert found is not None
         assert found.graph_version == first.graph_version
-    whole = index(request(tmp_path, project), unheard, nothing)
+    whole = index(request(tmp_path, project), unheard, nothing).report
     assert len(whole.indexed_files) == 250
     with Store(tmp_path / "clean" / "graph.db") as store:
         clean = index_project(store, Jail([project]), str(project), [], workers=1)
@@ -115,7 +119,7 @@ def test_a_project_whose_modules_are_named_like_ours_does_not_have_them_run(
     for name in ("select", "hashlib", "sitecustomize", "tracedesk"):
         (project / f"{name}.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
     monkeypatch.chdir(project)
-    report = index(request(tmp_path / "home", project), unheard, nothing)
+    report = index(request(tmp_path / "home", project), unheard, nothing).report
     assert "select.py" in report.indexed_files
     assert not mark.exists()
 
@@ -145,10 +149,37 @@ def test_few_files_are_indexed_here_and_many_beside(tmp_path: Path) -> None:
     assert not is_small(request(tmp_path, project, *(f"x{n}" for n in range(SMALL + 1))))
 
 
-def _children() -> list[int]:
-    """The indexers that this process has started and that still run."""
-    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
-    rows = [line.split(None, 2) for line in listed.stdout.splitlines()[1:]]
-    return [
-        int(pid) for pid, parent, args in rows if int(parent) == os.getpid() and "codegraph.indexer" in args
-    ]
+_ASKING = """
+import sys
+from tests.codegraph.test_indexer import Path, index, nothing, request
+
+def tell(done, total, message):
+    print(done, flush=True)
+
+index(request(Path(sys.argv[1]), Path(sys.argv[2])), tell, nothing)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="waits for a process that is not its own")
+def test_an_index_ends_with_the_desk_that_asked_for_it_and_so_do_its_parsers(tmp_path: Path) -> None:
+    project = many(tmp_path / "many", 600)
+    first = index(request(tmp_path, project, "m0001.py"), unheard, nothing).report
+    desk = subprocess.Popen(
+        [sys.executable, "-c", _ASKING, str(tmp_path), str(project)], stdout=subprocess.PIPE, cwd=ROOT
+    )
+    with desk:
+        assert desk.stdout is not None
+        while float(desk.stdout.readline()) == 0:
+            pass  # until it parses
+        (indexer,) = children(desk.pid, MODULE)
+        parsers = children(indexer, "codegraph.graph.worker")
+        handles = [os.pidfd_open(pid) for pid in (indexer, *parsers)]
+        desk.kill()
+    assert parsers
+    for handle in handles:
+        assert ends(handle, 30)
+    with Store(tmp_path / "graph.db") as store:
+        found = store.project(str(project))
+        assert found is not None
+        assert found.graph_version == first.graph_version
+    assert len(index(request(tmp_path, project), unheard, nothing).report.indexed_files) == 600

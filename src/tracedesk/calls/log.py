@@ -82,10 +82,11 @@ class CallLog:
         record.outcome, record.code, record.result, record.duration_us = outcome, code, result, us
         if outcome == "error":
             self.errors += 1
-        record.seal(self._secrets)
         if record.stored:
+            record.arguments = None
             self._pending.pop(record.id, None)
             return
+        record.seal(self._secrets)
         self._queue.append(record)
         if not self._work.is_set():
             self._start()

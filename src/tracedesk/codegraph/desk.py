@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tracedesk.calls.log import prepare
 from tracedesk.codegraph import refusals
 from tracedesk.codegraph.etg import schema
+from tracedesk.codegraph.etg.lane import Lane
 from tracedesk.codegraph.etg.log import Etg
 from tracedesk.codegraph.graph.index import Cancelled, NothingAccepted, NothingExtracted
 from tracedesk.codegraph.graph.limits import Limits
@@ -76,6 +77,7 @@ class Atlas:
         self.store = Store(home.graph)
         self.world = GraphWorld(self.store, settings.folders())
         self.etg = Etg(home.trace, clock, secrets, payloads, self.world, opened=prepare)
+        self.logging = Lane("log events")
         self.semantics = Semantics(home.path, self.store, home.trace, fills=not read_only)
         self.jobs = JobTable(clock=clock)
         self.capture: Capture | None = None
@@ -103,6 +105,7 @@ class Atlas:
             await in_thread(self.semantics.close)
             self._graphs.close()
             self._traces.close()
+            await in_thread(self.logging.close)
             self.world.close()
             self.etg.close()
             self.store.close()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar, cast
 
 from tracedesk.codegraph.desk import Atlas, as_tool_errors
 from tracedesk.codegraph.etg.checks import timestamp
 from tracedesk.codegraph.etg.model import Logged, NewEvent
 from tracedesk.contract import Call
-from tracedesk.jobs import in_thread, whatever_happens
 from tracedesk.journal import Journal
 from tracedesk.primitives import json
+
+_SMALL_CHARS: Final = 16_384
+_SMALL_PARTS: Final = 100
 
 
 async def log(atlas: Atlas, args: Mapping[str, Any], call: Call[Any]) -> dict[str, Any]:
@@ -28,10 +30,43 @@ async def log(atlas: Atlas, args: Mapping[str, Any], call: Call[Any]) -> dict[st
         call_id=args.get("call_id"),
         event_id=args.get("event_id"),
     )
-    return answer(await whatever_happens(in_thread(lambda: _logged(atlas, event, call))))
+    logged = _logged(atlas, event, call, atlas.etg.log_at_once) if _is_quick(atlas, event) else None
+    if logged is None:
+        logged = await atlas.logging.run(lambda: _logged(atlas, event, call, atlas.etg.log))
+    return answer(logged)
 
 
-def _logged(atlas: Atlas, event: NewEvent, call: Call[Any]) -> Logged:
+def _is_quick(atlas: Atlas, event: NewEvent) -> bool:
+    """Whether no event waits that came before, and this one is small.
+
+    Then the only thing to wait for is the disk, which takes less than handing it to a thread and back
+    while other processes keep the cores busy.
+    """
+    return atlas.logging.is_idle and _is_small(event.payload)
+
+
+def _is_small(payload: object) -> bool:
+    """Whether a payload has few parts and little text; decided without looking at all of a large one."""
+    left, parts = _SMALL_CHARS, [payload]
+    for _ in range(_SMALL_PARTS):
+        if not parts:
+            return left >= 0
+        part = parts.pop()
+        if isinstance(part, str):
+            left -= len(part)
+        elif isinstance(part, dict | list):
+            items = cast("dict[str, Any] | list[Any]", part)
+            if len(items) > _SMALL_PARTS:
+                return False
+            parts.extend(items.values() if isinstance(items, dict) else items)
+            left -= sum(map(len, items)) if isinstance(items, dict) else 0
+    return False
+
+
+L = TypeVar("L", bound=Logged | None)
+
+
+def _logged(atlas: Atlas, event: NewEvent, call: Call[Any], log: Callable[..., L]) -> L:
     calls, record = atlas.calls, call.record
     assert calls is not None
 
@@ -39,8 +74,9 @@ def _logged(atlas: Atlas, event: NewEvent, call: Call[Any]) -> Logged:
         calls.store(journal, record, json.dumps(answer(logged)))
 
     with as_tool_errors():
-        logged = atlas.etg.log(event, by=record.ref, beside=beside)
-    record.stored = call.recorded = True
+        logged = log(event, by=record.ref, beside=beside)
+    if logged is not None:
+        record.stored = call.recorded = True
     return logged
 
 

@@ -1,50 +1,40 @@
-"""A full index in a process of its own, so that nothing the desk does has to wait for it.
+"""A full index in a process of its own: progress comes out of it, and at last the report or the refusal.
 
-The request goes in as one JSON document; progress comes out a line at a time, and at last the report or the
-refusal. Whoever started it may kill it at any moment: the graph is then as it was.
+Whoever started it may kill it at any moment: the graph is then as it was.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import select
-import subprocess
-import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
-from time import monotonic
-from typing import IO, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
+from tracedesk.codegraph.beside import Beside, Said, Say, Throttled, serve
 from tracedesk.codegraph.graph.index import Progress, index_project
 from tracedesk.codegraph.graph.limits import Limits, Skip
 from tracedesk.codegraph.graph.reports import IndexReport
 from tracedesk.codegraph.graph.store import Store
 from tracedesk.codegraph.refusals import index_cancelled
 from tracedesk.errors import ToolError
-from tracedesk.primitives import json
 from tracedesk.primitives.paths import Jail, PathRefused
 from tracedesk.primitives.redaction import redact_text
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from tracedesk.codegraph.embed.vectors import Coverage
 
+MODULE: Final = "tracedesk.codegraph.indexer"
 SMALL: Final = 200
 """Files up to which an index is over before a process has started."""
-_NICE: Final = 5
-_PROGRESS_SECONDS: Final = 0.1
-_CHECK_SECONDS: Final = 0.1
-_LAST_WORDS: Final = 4_000
-"""Bytes of what a process that failed has said."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is to be indexed, and within which bounds."""
 
+    home: str
     graph: str
     roots: tuple[str, ...]
     root: str
@@ -66,6 +56,17 @@ class Request:
             workers=self.workers,
             limits=self.limits,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What an index has come to."""
+
+    report: IndexReport
+    vectors: dict[str, float]
+    """The share of the project's chunks that have a vector, by model."""
+    is_large: bool = False
+    """Whether it took a process of its own."""
 
 
 def is_small(request: Request) -> bool:
@@ -96,84 +97,38 @@ def _count(jail: Jail, root: str, entry: str, most: int) -> int:
 # --- the side that asks -------------------------------------------------------------------------
 
 
-def index(request: Request, progress: Progress, check: Callable[[], object]) -> IndexReport:
+def index(request: Request, progress: Progress, check: Callable[[], object]) -> Indexed:
     """Index in a process of its own; `check` raises to stop it."""
-    # -P: the folder where the desk was started may be the project's, whose modules are not ours to run.
-    command = [sys.executable, "-P", "-m", "tracedesk.codegraph.indexer"]
-    with (
-        TemporaryFile() as words,
-        subprocess.Popen(
-            command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words
-        ) as child,
-    ):
-        try:
-            _send(cast("IO[bytes]", child.stdin), request)
-            report = _heard(cast("IO[bytes]", child.stdout), progress, check)
-        except BaseException:
-            child.kill()
-            raise
-        if report is None:
-            raise _died(request, child.wait(), words)
-        return report
+    with Beside(MODULE, asdict(request)) as child:
+        for said in child.said(check):
+            if "report" in said:
+                return Indexed(_report(said["report"]), said["vectors"], is_large=True)
+            _heard(said, progress)
+        raise _died(request, child.died())
 
 
-def _died(request: Request, status: int, words: IO[bytes]) -> Exception:
+def _heard(said: Said, progress: Progress) -> None:
+    if "error" in said:
+        raise ToolError(**said["error"])
+    if "bug" in said:
+        raise RuntimeError(f"the indexer failed:\n{said['bug']}")
+    done, total, message = said["progress"]
+    progress(float(done), float(total), message)
+
+
+def _died(request: Request, status: int) -> Exception:
     """Why there is no report: someone ended the process, or it could not do its work."""
-    words.seek(max(0, words.seek(0, os.SEEK_END) - _LAST_WORDS))
-    log.error("the indexer ended with %d: %s", status, redact_text(words.read().decode(errors="replace")))
     if status < 0:
         return index_cancelled(request.root)
     return RuntimeError(f"the indexer ended with the exit code {status}; the log has its last words")
 
 
-def _send(pipe: IO[bytes], request: Request) -> None:
-    with suppress(BrokenPipeError), pipe:
-        pipe.write(json.dumps(asdict(request)))
-
-
-def _heard(pipe: IO[bytes], progress: Progress, check: Callable[[], object]) -> IndexReport | None:
-    """The report; None when the other side ended without one."""
-    for line in _lines(pipe.fileno(), check):
-        said: dict[str, Any] = json.loads(line)
-        if "progress" in said:
-            done, total, message = said["progress"]
-            progress(float(done), float(total), message)
-        elif "error" in said:
-            raise ToolError(**said["error"])
-        elif "report" in said:
-            return _report(said["report"])
-        else:
-            raise RuntimeError(f"the indexer failed:\n{said['bug']}")
-    return None
-
-
-def _lines(pipe: int, check: Callable[[], object]) -> Iterator[bytes]:
-    """Whole lines as they come, with a look every moment whether they are still wanted."""
-    rest = b""
-    while True:
-        check()
-        if not select.select([pipe], [], [], _CHECK_SECONDS)[0]:
-            continue
-        data = os.read(pipe, 1 << 20)
-        if not data:
-            return
-        *whole, rest = (rest + data).split(b"\n")
-        yield from whole
-
-
-def _report(said: Mapping[str, Any]) -> IndexReport:
+def _report(said: Said) -> IndexReport:
     facts: dict[str, Any] = {**said, "skipped": [Skip(**skip) for skip in said["skipped"]]}
     return IndexReport(**facts)
 
 
 # --- the process --------------------------------------------------------------------------------
-
-
-def main() -> None:
-    """Index what stdin asks for."""
-    os.nice(_NICE)
-    out = sys.stdout.buffer
-    _say(out, _answer(_request(json.loads(sys.stdin.buffer.read())), _Throttled(out)))
 
 
 def _request(given: dict[str, Any]) -> Request:
@@ -184,35 +139,36 @@ def _request(given: dict[str, Any]) -> Request:
     return Request(limits=Limits(**limits), **given)
 
 
-def _answer(request: Request, progress: Progress) -> dict[str, Any]:
+def _answer(given: dict[str, Any], say: Say) -> Said:
     from tracedesk.codegraph.desk import as_tool_errors
+
+    request, told = _request(given), Throttled(say)
+
+    def progress(done: float, total: float, message: str) -> None:
+        told({"progress": (done, total, message)})
 
     try:
         with Store(Path(request.graph)) as store, as_tool_errors(request.root):
-            return {"report": request.run(store, progress, lambda: None).document()}
+            report = request.run(store, progress, lambda: None)
+            return {"report": report.document(), "vectors": _vectors(request, store)}
     except ToolError as refused:
         return {"error": {"code": refused.code, "message": refused.message, "details": refused.details}}
     except Exception:
         return {"bug": redact_text(traceback.format_exc())}
 
 
-class _Throttled:
-    """Passes on progress a few times a second."""
+def _vectors(request: Request, store: Store) -> dict[str, float]:
+    from tracedesk.codegraph.embed.chunks import ProjectChunks
+    from tracedesk.codegraph.embed.shelf import shelf
 
-    def __init__(self, out: IO[bytes]) -> None:
-        self._out = out
-        self._next = 0.0
-
-    def __call__(self, done: float, total: float, message: str) -> None:
-        if monotonic() >= self._next:
-            self._next = monotonic() + _PROGRESS_SECONDS
-            _say(self._out, {"progress": [done, total, message]})
+    keys = list(ProjectChunks(store, request.root).keys())
+    return shares_by_model(vectors.coverage(keys) for vectors in shelf(Path(request.home)))
 
 
-def _say(out: IO[bytes], value: Mapping[str, Any]) -> None:
-    out.write(json.dumps(value) + b"\n")
-    out.flush()
+def shares_by_model(found: Iterable[Coverage]) -> dict[str, float]:
+    """How much of some chunks has a vector, by model, as an index tells it."""
+    return {f"vectors {each.model}": round(each.share, 4) for each in found}
 
 
 if __name__ == "__main__":
-    main()
+    serve(_answer)

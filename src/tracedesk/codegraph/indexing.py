@@ -9,10 +9,10 @@ from typing import Any, Final
 from tracedesk.codegraph import answers, indexer, refusals
 from tracedesk.codegraph.desk import Atlas, as_tool_errors
 from tracedesk.codegraph.graph.nodes import counts_of
-from tracedesk.codegraph.graph.reports import IndexReport, UpdateReport
+from tracedesk.codegraph.graph.reports import UpdateReport
 from tracedesk.codegraph.graph.store import Project
 from tracedesk.codegraph.graph.update import update_files
-from tracedesk.codegraph.indexer import Request
+from tracedesk.codegraph.indexer import Indexed, Request
 from tracedesk.codegraph.refs import report_ref
 from tracedesk.contract import Link, Linked
 from tracedesk.jobs import Job, Listener, in_thread
@@ -29,6 +29,7 @@ async def index(atlas: Atlas, args: Mapping[str, Any], listener: Listener) -> Li
     """Index a project, and answer with what is in its graph now."""
     root = atlas.root(args["project_root"])
     request = Request(
+        home=str(atlas.home.path),
         graph=str(atlas.home.graph),
         roots=atlas.jail.roots,
         root=root,
@@ -38,22 +39,23 @@ async def index(atlas: Atlas, args: Mapping[str, Any], listener: Listener) -> Li
         workers=atlas.workers,
     )
 
-    def work(job: Job[Any]) -> IndexReport:
+    def work(job: Job[Any]) -> Indexed:
         if indexer.is_small(request):
-            return request.run(atlas.store, job.report, job.check)
+            report = request.run(atlas.store, job.report, job.check)
+            return Indexed(report, embedded(atlas, root))
         return indexer.index(request, job.report, job.check)
 
-    report = await atlas.job("index", root, listener, work)
-    vectors = await in_thread(lambda: embedded(atlas, root))
+    indexed = await atlas.job("index", root, listener, work)
+    report = indexed.report
     if atlas.calls is not None:
-        atlas.semantics.fill(root)
+        atlas.semantics.fill(root, many=indexed.is_large)
     address = report_ref(root)
     body: dict[str, Any] = {
         "indexed_files": report.indexed_files,
         "graph_version": report.graph_version,
         "counts": report.counts,
         "skipped": [skip.document() for skip in report.skipped],
-        "coverage": {**shares(report.coverage), **vectors},
+        "coverage": {**shares(report.coverage), **indexed.vectors},
         "warnings": report.warnings,
         "report": address,
     }
@@ -73,7 +75,7 @@ def shares(coverage: Mapping[str, Any]) -> dict[str, float]:
 def embedded(atlas: Atlas, root: str) -> dict[str, float]:
     """The share of a project's chunks that have a vector, by model; a desk that serves makes the others."""
     with as_tool_errors(root):
-        return {f"vectors {each.model}": round(each.share, 4) for each in atlas.semantics.coverage(root)}
+        return indexer.shares_by_model(atlas.semantics.coverage(root))
 
 
 def embed(atlas: Atlas, root: str, progress: Callable[[int, int], object], *, every: bool = False) -> None:

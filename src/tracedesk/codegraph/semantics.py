@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from time import monotonic
@@ -14,7 +14,7 @@ from tracedesk.codegraph.rank.files import Ranker
 from tracedesk.journal import Reader
 
 if TYPE_CHECKING:
-    from tracedesk.codegraph.embed.fill import Filler
+    from tracedesk.codegraph.embed.fill import At, Filler
     from tracedesk.codegraph.embed.vectors import Coverage, Vectors
     from tracedesk.codegraph.graph.store import Store
     from tracedesk.codegraph.rank.recall import Recall
@@ -24,7 +24,7 @@ LOOK_SECONDS: Final = 15.0
 
 
 class Semantics:
-    """Loads models when they are first needed, and fills vectors in threads that give way to everything."""
+    """Loads models when they are first needed, and has vectors filled beside all else that the desk does."""
 
     def __init__(self, home: Path, store: Store, trace: Path, *, fills: bool = True) -> None:
         self._home = home
@@ -38,9 +38,11 @@ class Semantics:
         self._recalls: dict[str, Recall] = {}
         self._chunks: Filler | None = None
         self._attempts: Filler | None = None
+        self._many: set[str] = set()
+        """Projects with many new chunks."""
 
     def close(self) -> None:
-        """Stop filling after the step that runs."""
+        """Stop filling; what was filled stays."""
         for filler in (self._chunks, self._attempts):
             if filler is not None:
                 filler.close()
@@ -91,27 +93,43 @@ class Semantics:
 
     # --- filling
 
-    def fill(self, root: str) -> None:
-        """Make the vectors of a project's new chunks, soon."""
-        from tracedesk.codegraph.embed.chunks import ProjectChunks
+    def fill(self, root: str, *, many: bool = False) -> None:
+        """Make the vectors of a project's new chunks, soon; `many` in a process of their own."""
         from tracedesk.codegraph.embed.fill import Filler
 
         if not self._fills:
             return
         with self._lock:
+            if many:
+                self._many.add(root)
             if self._chunks is None:
-                self._chunks = Filler(self.models(), lambda root: ProjectChunks(self._store, root))
+                self._chunks = Filler(self._filled)
             self._chunks.ask(root)
+
+    def _filled(self, root: str, at: At, cancelled: Callable[[], bool]) -> None:
+        from tracedesk.codegraph.embed.chunks import ProjectChunks
+        from tracedesk.codegraph.embed.fill import here
+        from tracedesk.codegraph.filling import beside
+
+        with self._lock:
+            many = root in self._many
+            self._many.discard(root)
+        if many:
+            filling = beside(self._home, self._store.path)
+        else:
+            filling = here(self.models(), lambda root: ProjectChunks(self._store, root))
+        filling(root, at, cancelled)
 
     def remember(self, root: str) -> None:
         """Make the vectors of the attempts that have none, soon; an empty root means every project."""
-        from tracedesk.codegraph.embed.fill import Filler
+        from tracedesk.codegraph.embed.fill import Filler, here
 
         if not self._fills:
             return
         with self._lock:
             if self._attempts is None:
-                self._attempts = Filler(self.models(), lambda root: AttemptTexts(self._trace, root or None))
+                every = here(self.models(), lambda root: AttemptTexts(self._trace, root or None))
+                self._attempts = Filler(every)
             self._attempts.ask(root)
 
     def coverage(self, root: str) -> list[Coverage]:

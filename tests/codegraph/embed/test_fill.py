@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tests.codegraph.embed.test_vectors import Dice, held_by_another
 from tests.codegraph.graph.projects import Desk
 from tracedesk.codegraph.embed.chunks import ProjectChunks
-from tracedesk.codegraph.embed.fill import Filler, fill
+from tracedesk.codegraph.embed.fill import Filler, fill, here
 from tracedesk.codegraph.embed.vectors import Vectors
 
 
@@ -124,7 +124,7 @@ def test_a_project_that_is_not_indexed_has_nothing_to_fill(desk: Desk) -> None:
 
 def test_the_filler_fills_every_model_of_the_projects_it_is_told_of(desk: Desk) -> None:
     models = [Vectors(desk.home / "vectors", Dice(name)) for name in ("a", "b")]
-    filler = Filler(models, lambda root: ProjectChunks(desk.store, root))
+    filler = Filler(here(models, lambda root: ProjectChunks(desk.store, root)))
     try:
         filler.ask(str(desk.root))
         filler.ask(str(desk.root))
@@ -148,7 +148,7 @@ def test_the_filler_tells_how_far_it_is_and_stops_when_closed(desk: Desk) -> Non
             return super().embed(texts)
 
     vectors = Vectors(desk.home / "vectors", Slow())
-    filler = Filler([vectors], lambda root: ProjectChunks(desk.store, root))
+    filler = Filler(here([vectors], lambda root: ProjectChunks(desk.store, root)))
     filler.ask(str(desk.root))
     filler.ask("/another")
     assert Slow.entered.wait(30)
@@ -169,7 +169,7 @@ def test_a_project_that_fails_does_not_stop_the_next(desk: Desk, caplog: pytest.
         return ProjectChunks(desk.store, root)
 
     vectors = Vectors(desk.home / "vectors", Dice())
-    filler = Filler([vectors], chunks)
+    filler = Filler(here([vectors], chunks))
     try:
         filler.ask("/broken")
         filler.ask(str(desk.root))
@@ -199,7 +199,7 @@ class Watched(Vectors):
 @pytest.mark.parametrize("lock", [".filling", ".lock"])
 def test_closing_never_waits_for_another_process(desk: Desk, lock: str) -> None:
     vectors = Watched(desk.home / "vectors", lock)
-    filler = Filler([vectors], lambda root: ProjectChunks(desk.store, root))
+    filler = Filler(here([vectors], lambda root: ProjectChunks(desk.store, root)))
     with held_by_another(desk.home / "vectors" / f"dice-1{lock}"):
         filler.ask(str(desk.root))
         assert vectors.asked.wait(30)

@@ -10,6 +10,7 @@ import pytest
 from tests.codegraph.etg.bench import NOON, PAYLOADS, SECOND, Bench
 from tracedesk.calls import CallLog
 from tracedesk.calls.log import find, prepare
+from tracedesk.codegraph.etg import log, schema
 from tracedesk.codegraph.etg.log import Etg
 from tracedesk.codegraph.etg.model import LARGEST_PAYLOAD, Logged, NewEvent, event_ref
 from tracedesk.contract import Annotations, Call, Tool
@@ -429,3 +430,72 @@ def test_a_desk_whose_clock_is_behind_still_logs_to_the_month_before(bench: Benc
     assert bench.view("a") == before
     assert (before.brief.project, before.brief.summary) == ("/repo", "why")
     late.etg.close()
+
+
+# --- without waiting ---------------------------------------------------------------------------
+
+
+def at_once(bench: Bench, attempt: str = "a") -> Logged | None:
+    return bench.etg.log_at_once(NewEvent(attempt, "checkpoint", PAYLOADS["checkpoint"]))
+
+
+def test_who_cannot_wait_logs_once_the_file_is_open(bench: Bench) -> None:
+    assert at_once(bench) is None
+    bench.log("a", "tool_start")
+    logged = at_once(bench)
+    assert logged is not None
+    assert logged.ref == event_ref("etg-2026-11", 2)
+    assert [event.kind for event in bench.view("a").events] == ["tool_start", "checkpoint"]
+
+
+def test_who_cannot_wait_is_told_when_another_writes_and_nothing_has_happened(bench: Bench) -> None:
+    bench.log("a", "tool_start")
+    with Journal(bench.path) as other:
+        with other.connection:
+            assert at_once(bench) is None
+        assert at_once(bench) is not None
+    assert len(bench.view("a").events) == 2
+
+
+def test_who_cannot_wait_is_told_at_the_turn_of_the_month_and_when_the_tables_are_behind(
+    bench: Bench,
+) -> None:
+    bench.log("a", "tool_start")
+    bench.clock.advance(40 * 86_400)
+    assert at_once(bench) is None
+    bench.log("a", "tool_end")
+    assert at_once(bench) is not None
+    with Journal(bench.path) as other, other.connection:
+        schema.empty(other.connection)
+    assert at_once(bench) is None
+    bench.log("a", "tool_start")
+    assert at_once(bench) is not None
+    assert len(bench.view("a").events) == 5
+
+
+def test_after_a_commit_that_took_long_who_cannot_wait_is_told_for_a_while(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.log("a", "tool_start")
+    monkeypatch.setattr(log, "SLOW_SECONDS", -1.0)
+    assert at_once(bench) is not None
+    assert at_once(bench) is None
+    bench.log("a", "tool_end")
+
+
+def test_a_flawed_event_is_refused_also_at_once_and_the_next_is_logged(bench: Bench) -> None:
+    bench.log("a", "tool_start")
+    with pytest.raises(ToolError):
+        bench.etg.log_at_once(NewEvent("a", "checkpoint", {}))
+    assert at_once(bench) is not None
+
+
+def test_the_write_ahead_log_stays_small_however_much_is_logged(bench: Bench) -> None:
+    for number in range(600):
+        bench.log(f"a{number % 7}", "checkpoint", {"message": f"step {number}", "graph_version": "v"})
+        bench.clock.advance(10)
+    with Journal(bench.path) as other:
+        page = int(other.connection.pragma("page_size"))
+    ahead = bench.path.with_name(f"{bench.path.name}-wal").stat().st_size
+    assert page * 200 < ahead < page * log.CHECKPOINT_PAGES * 1.2
+    assert verify(bench.path).is_sound

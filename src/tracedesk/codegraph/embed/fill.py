@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 from tracedesk.codegraph.embed.chunks import Chunks
@@ -99,12 +100,28 @@ def _next_size(size: int, seconds: float) -> int:
     return min(_MOST, size * 2) if seconds < _STEP_SECONDS / 2 else size
 
 
-class Filler:
-    """A thread of low priority that fills the vectors of the projects it is told of, model after model."""
+At = Callable[[str, int, int], object]
+"""Told the model that fills, how many chunks are done, and of how many."""
 
-    def __init__(self, models: Sequence[Vectors], chunks: Callable[[str], Chunks]) -> None:
-        self._models = models
-        self._chunks = chunks
+Filling = Callable[[str, At, Callable[[], bool]], object]
+"""Fills the vectors of a project, until it is done or cancelled."""
+
+
+def here(models: Sequence[Vectors], chunks: Callable[[str], Chunks]) -> Filling:
+    """Fills in the thread that asks, model after model."""
+
+    def work(root: str, at: At, cancelled: Callable[[], bool]) -> None:
+        for vectors in models:
+            fill(vectors, chunks(root), progress=partial(at, vectors.model), cancelled=cancelled)
+
+    return work
+
+
+class Filler:
+    """A thread of low priority that has the vectors filled of the projects it is told of."""
+
+    def __init__(self, filling: Filling) -> None:
+        self._filling = filling
         self._change = threading.Condition()
         self._waiting: dict[str, None] = {}
         self._now: dict[str, tuple[str, int, int]] = {}
@@ -165,13 +182,7 @@ class Filler:
             return root
 
     def _fill(self, root: str) -> None:
-        for vectors in self._models:
-            fill(
-                vectors,
-                self._chunks(root),
-                progress=lambda done, total, model=vectors.model: self._at(root, model, done, total),
-                cancelled=lambda: self._stopped,
-            )
+        self._filling(root, partial(self._at, root), lambda: self._stopped)
 
     def _at(self, root: str, model: str, done: int, total: int) -> None:
         with self._change:

@@ -133,11 +133,15 @@ def _redacted(
     event: NewEvent, facts: Facts, secrets: Secrets
 ) -> tuple[dict[str, Any], Mapping[str, Any], bytes]:
     frame = _frame(event, facts)
+    if not is_plain(json.dumps(frame), secrets):
+        frame = redact(frame, secrets)
+    if facts.by is not None:
+        frame["by"] = facts.by  # the desk's own reference: as an address it would have all looked through
     payload: Mapping[str, Any] = event.payload
     document = _document(payload)
-    if is_plain(document, secrets) and is_plain(json.dumps(frame), secrets):
+    if is_plain(document, secrets):
         return frame, payload, document
-    frame, payload = redact(frame, secrets), redact(payload, secrets)
+    payload = redact(payload, secrets)
     return frame, payload, json.dumps(payload)
 
 
@@ -162,7 +166,6 @@ def _frame(event: NewEvent, facts: Facts) -> dict[str, Any]:
         "graph": facts.graph,
         "known": facts.known,
         "skewed": facts.skewed or None,
-        "by": facts.by,
     }
     return {name: value for name, value in frame.items() if value is not None}
 

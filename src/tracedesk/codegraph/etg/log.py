@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from time import gmtime, strftime
+from time import gmtime, monotonic, strftime
 from typing import Final
 
 from tracedesk.codegraph.etg import body, projection, rebuild, records, schema
@@ -22,9 +22,10 @@ from tracedesk.codegraph.etg.model import (
     canonical,
     event_ref,
 )
-from tracedesk.journal import Journal, Stream
+from tracedesk.journal import Journal, JournalBusy, Stream
 from tracedesk.journal.append import Transaction
 from tracedesk.journal.file import MAX_SEQ, SEQ_BITS, key
+from tracedesk.journal.sqlite import Connection, Patience
 from tracedesk.journal.stream import every
 from tracedesk.payloads import Payloads
 from tracedesk.primitives.ids import uuid7
@@ -40,6 +41,16 @@ BATCH: Final = 200
 MOST_FOLDED: Final = 20_000
 """Call records that one catching up folds; what is left is for the next."""
 
+CHECKPOINT_PAGES: Final = 2_560
+"""Pages in the write-ahead log at which a commit copies them into the file, and takes long for that.
+
+An event changes about twenty: at the usual thousand, every fiftieth commit would be such a one."""
+
+SLOW_SECONDS: Final = 0.005
+"""A commit that took longer was too long for who cannot wait."""
+
+_WARY_SECONDS: Final = (0.1, 60.0)
+"""How long nobody commits at once after a slow commit: twice as long after each, half after a quick one."""
 _GRACE_NS: Final = 86_400 * SECOND
 _MOST_KNOWN: Final = 10_000
 
@@ -70,6 +81,8 @@ class Etg:
         self._lock = threading.Lock()
         self._journal: Journal | None = None
         self._stream: Stream | None = None
+        self._slow_until = 0.0
+        self._wary, _ = _WARY_SECONDS
         self._known: set[str] = set()
         """Attempts that were logged here: their project and first version are settled."""
 
@@ -86,6 +99,45 @@ class Etg:
         all; for a duplicate it runs as well.
         """
         return self._log([self._prepared(event, by)], beside)[0]
+
+    def log_at_once(
+        self, event: NewEvent, *, by: str | None = None, beside: With | None = None
+    ) -> Logged | None:
+        """As `log`, for who cannot wait for others; None when he would have to, and nothing has happened.
+
+        It takes as long as the disk does. When that was long, it says None for a while, longer each time.
+        """
+        if monotonic() < self._slow_until or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            journal, stream = self._journal, self._stream
+            if journal is None or stream is None or stream.name != month(self._clock.now_ns()):
+                return None
+            return self._logged_here(journal, stream, event, by, beside)
+        finally:
+            self._lock.release()
+
+    def _logged_here(
+        self, journal: Journal, stream: Stream, event: NewEvent, by: str | None, beside: With | None
+    ) -> Logged | None:
+        batch = [self._prepared(event, by)]
+        began = monotonic()
+        with self._whole(), _at_once(journal.connection):
+            try:
+                logged = self._taken(journal, stream, batch, beside)
+            except JournalBusy:
+                return None
+        self._learn(monotonic() - began)
+        return None if logged is None else logged[0]
+
+    def _learn(self, took: float) -> None:
+        """On a disk that is slow again and again, hardly anybody is kept waiting by it."""
+        least, most = _WARY_SECONDS
+        if took > SLOW_SECONDS:
+            self._slow_until = monotonic() + self._wary
+            self._wary = min(2 * self._wary, most)
+        else:
+            self._wary = max(self._wary / 2, least)
 
     def log_many(self, events: Sequence[NewEvent]) -> list[Logged]:
         """Log events in order, many to a transaction; a flawed one keeps its whole batch out."""
@@ -127,15 +179,21 @@ class Etg:
     def _log(self, batch: Sequence[Prepared], beside: With | None) -> list[Logged]:
         with self._lock, self._whole() as journal:
             stream = self._current(journal)
-            while True:
-                with Transaction(journal.connection):
-                    if not schema.is_behind(journal.connection):
-                        logged = _Batch(journal, stream).log(batch)
-                        if beside is not None:
-                            beside(journal, logged[0])
-                        break
+            while (logged := self._taken(journal, stream, batch, beside)) is None:
                 rebuild.resume(journal.connection)
-            self._remember(batch)
+        return logged
+
+    def _taken(
+        self, journal: Journal, stream: Stream, batch: Sequence[Prepared], beside: With | None
+    ) -> list[Logged] | None:
+        """Commit a batch; None when the tables are behind, which comes first."""
+        with Transaction(journal.connection):
+            if schema.is_behind(journal.connection):
+                return None
+            logged = _Batch(journal, stream).log(batch)
+            if beside is not None:
+                beside(journal, logged[0])
+        self._remember(batch)
         return logged
 
     @contextmanager
@@ -200,6 +258,7 @@ class Etg:
             journal = Journal(self.path, self._clock)
             try:
                 schema.prepare(journal.connection)
+                journal.connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
                 if self._on_open is not None:
                     self._on_open(journal)
                 self._seal_past_months(journal)
@@ -228,6 +287,16 @@ class Etg:
 def month(now_ns: int) -> str:
     """The stream of the events that arrive in the month of that moment."""
     return strftime("etg-%Y-%m", gmtime(now_ns // SECOND))
+
+
+@contextmanager
+def _at_once(connection: Connection) -> Generator[None]:
+    """While this holds, a transaction does not wait for other writers."""
+    connection.set_busy_handler(None)
+    try:
+        yield
+    finally:
+        connection.set_busy_handler(Patience())
 
 
 class _Batch:

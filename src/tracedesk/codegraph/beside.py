@@ -1,0 +1,151 @@
+"""Work in a process of its own, so that nothing the desk does has to wait for it.
+
+The request goes in as one line of JSON; what is said of it comes out a line at a time. Whoever started the
+process may kill it at any moment, and it ends when he does: its work must leave whole what it writes to.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from tempfile import TemporaryFile
+from time import monotonic
+from types import TracebackType
+from typing import IO, Any, Final, Self, cast
+
+from tracedesk.primitives import json
+from tracedesk.primitives.redaction import redact_text
+
+log = logging.getLogger(__name__)
+
+_NICE: Final = 5
+_PROGRESS_SECONDS: Final = 0.1
+_CHECK_SECONDS: Final = 0.1
+_LAST_WORDS: Final = 4_000
+"""Bytes of what a process that failed has said."""
+
+Said = Mapping[str, Any]
+
+
+# --- the side that asks -------------------------------------------------------------------------
+
+
+class Beside:
+    """A module of ours at work on one request."""
+
+    def __init__(self, module: str, request: Mapping[str, Any]) -> None:
+        self._module = module
+        self._request = json.dumps(request) + b"\n"
+
+    def __enter__(self) -> Self:
+        # -P: the folder where the desk was started may be the project's, whose modules are not ours to run.
+        command = [sys.executable, "-P", "-m", self._module]
+        with ExitStack() as stack:
+            self._words = stack.enter_context(TemporaryFile())
+            self._process = subprocess.Popen(
+                command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words
+            )
+            for pipe in (self._process.stdin, self._process.stdout):
+                stack.callback(_close, cast("IO[bytes]", pipe))
+            # Before its input is closed, which would tell it that nobody waits any more.
+            stack.callback(self._process.wait)
+            self._opened = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let it end by itself; kill it when the one who asked has failed."""
+        if kind is not None:
+            self._process.kill()
+        self._opened.close()
+
+    def said(self, check: Callable[[], object]) -> Iterator[Said]:
+        """What it says until its end, with a look every moment whether it is still wanted: `check` raises."""
+        orders = cast("IO[bytes]", self._process.stdin)
+        try:
+            orders.write(self._request)
+            orders.flush()
+        except BrokenPipeError:
+            return
+        for line in _lines(cast("IO[bytes]", self._process.stdout).fileno(), check):
+            yield json.loads(line)
+
+    def died(self) -> int:
+        """The status of a process that ended before it had said all; its last words are logged."""
+        status = self._process.wait()
+        self._words.seek(max(0, self._words.seek(0, os.SEEK_END) - _LAST_WORDS))
+        words = redact_text(self._words.read().decode(errors="replace"))
+        log.error("%s ended with %d: %s", self._module, status, words)
+        return status
+
+
+def _close(pipe: IO[bytes]) -> None:
+    try:
+        pipe.close()
+    except BrokenPipeError:
+        return  # it ended before it had read what it was asked
+
+
+def _lines(pipe: int, check: Callable[[], object]) -> Iterator[bytes]:
+    rest = b""
+    while True:
+        check()
+        if not select.select([pipe], [], [], _CHECK_SECONDS)[0]:
+            continue
+        data = os.read(pipe, 1 << 20)
+        if not data:
+            return
+        *whole, rest = (rest + data).split(b"\n")
+        yield from whole
+
+
+# --- the process --------------------------------------------------------------------------------
+
+Say = Callable[[Said], None]
+
+
+def serve(work: Callable[[dict[str, Any], Say], Said]) -> None:
+    """Do what stdin asks for; give way to everything else, and end with the one who asked."""
+    _give_way()
+    out = sys.stdout.buffer
+
+    def say(value: Said) -> None:
+        out.write(json.dumps(value) + b"\n")
+        out.flush()
+
+    request: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    say(work(request, say))
+
+
+def _give_way() -> None:
+    os.nice(_NICE)
+    if sys.platform == "linux":
+        # What is of this kind never takes a core from who is at work on it when it wakes up.
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+def _end_with_parent() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
+class Throttled:
+    """Lets a few values a second through, such as how far the work is."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._next = 0.0
+
+    def __call__(self, value: Said) -> None:
+        if monotonic() >= self._next:
+            self._next = monotonic() + _PROGRESS_SECONDS
+            self._say(value)

@@ -1,0 +1,90 @@
+"""A thread that stays: what comes one piece after the other need not wait for a thread to start."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Lane:
+    """Does what it is given in one thread, in order; the thread starts with the first piece."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_open = True
+        self._unfinished = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that it was given is done; for the loop that gives it."""
+        return not self._unfinished
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do `work` to its end, which is waited for also when the one who waits is cancelled."""
+        done = self._put(work)
+        self._unfinished += 1
+        try:
+            return await _whatever_happens(done)
+        finally:
+            self._unfinished -= 1
+
+    def close(self) -> None:
+        """End the thread after what it was given; what comes later is refused."""
+        with self._lock:
+            self._is_open = False
+            self._waiting.put(None)
+        if self._thread is not None:
+            self._thread.join()
+
+    def _put(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        context = contextvars.copy_context()
+
+        def piece() -> None:
+            try:
+                settle, outcome = done.set_result, context.run(work)
+            except BaseException as raised:
+                settle, outcome = done.set_exception, raised
+            with contextlib.suppress(RuntimeError):  # the loop has closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, done, settle, outcome)
+
+        with self._lock:
+            if not self._is_open:
+                raise RuntimeError(f"the thread {self._name} has ended")
+            self._start()
+            self._waiting.put(piece)
+        return done
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+
+    def _work(self) -> None:
+        while (piece := self._waiting.get()) is not None:
+            piece()
+
+
+async def _whatever_happens(done: asyncio.Future[T]) -> T:
+    while True:
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            if done.done():
+                return done.result()
+
+
+def _settle(done: asyncio.Future[Any], settle: Callable[[Any], None], outcome: Any) -> None:
+    if not done.done():
+        settle(outcome)
