@@ -41,10 +41,14 @@ BATCH: Final = 200
 MOST_FOLDED: Final = 20_000
 """Call records that one catching up folds; what is left is for the next."""
 
-CHECKPOINT_PAGES: Final = 2_560
-"""Pages in the write-ahead log at which a commit copies them into the file, and takes long for that.
+CHECKPOINT: Final = 128
+"""Events after which what was logged is brought from the write-ahead log into the file.
 
-An event changes about twenty: at the usual thousand, every fiftieth commit would be such a one."""
+Each changes about twenty pages, so that SQLite would do it after every fiftieth. Who cannot wait is not kept
+waiting by it.
+"""
+_MOST_PAGES: Final = 4_096
+"""Pages in the write-ahead log at which SQLite does it by itself, whatever was written."""
 
 SLOW_SECONDS: Final = 0.005
 """A commit that took longer was too long for who cannot wait."""
@@ -81,6 +85,8 @@ class Etg:
         self._lock = threading.Lock()
         self._journal: Journal | None = None
         self._stream: Stream | None = None
+        self._ahead = 0
+        """Events logged here since what was logged was brought into the file."""
         self._slow_until = 0.0
         self._wary, _ = _WARY_SECONDS
         self._known: set[str] = set()
@@ -107,7 +113,8 @@ class Etg:
 
         It takes as long as the disk does. When that was long, it says None for a while, longer each time.
         """
-        if monotonic() < self._slow_until or not self._lock.acquire(blocking=False):
+        is_wary = self._ahead >= CHECKPOINT or monotonic() < self._slow_until
+        if is_wary or not self._lock.acquire(blocking=False):
             return None
         try:
             journal, stream = self._journal, self._stream
@@ -181,6 +188,7 @@ class Etg:
             stream = self._current(journal)
             while (logged := self._taken(journal, stream, batch, beside)) is None:
                 rebuild.resume(journal.connection)
+            self._bring(journal.connection)
         return logged
 
     def _taken(
@@ -194,7 +202,14 @@ class Etg:
             if beside is not None:
                 beside(journal, logged[0])
         self._remember(batch)
+        self._ahead += len(batch)
         return logged
+
+    def _bring(self, connection: Connection) -> None:
+        """Bring what was logged into the file, now and then; what readers still need waits for the next."""
+        if self._ahead >= CHECKPOINT:
+            self._ahead = 0
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     @contextmanager
     def _whole(self) -> Generator[Journal]:
@@ -258,7 +273,7 @@ class Etg:
             journal = Journal(self.path, self._clock)
             try:
                 schema.prepare(journal.connection)
-                journal.connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+                journal.connection.pragma("wal_autocheckpoint", _MOST_PAGES)
                 if self._on_open is not None:
                     self._on_open(journal)
                 self._seal_past_months(journal)
