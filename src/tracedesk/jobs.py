@@ -12,7 +12,7 @@ import contextvars
 import logging
 import threading
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
@@ -400,7 +400,7 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await future
 
 
-async def whatever_happens(work: Coroutine[Any, Any, T]) -> T:
+async def whatever_happens(work: Awaitable[T]) -> T:
     """Wait for the end of something that must not be cut off, even when the one who waits is cancelled."""
     task = asyncio.ensure_future(work)
     while True:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
+
+from tracedesk.primitives.locks import try_lock
 
 _RETRY_S: Final = 0.005
 
@@ -25,18 +26,10 @@ async def turn(
     descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         until = asyncio.get_running_loop().time() + seconds
-        while not _locked(descriptor):
+        while not try_lock(descriptor):
             if asyncio.get_running_loop().time() >= until:
                 raise refusal()
             await asyncio.sleep(_RETRY_S)
         yield
     finally:
         os.close(descriptor)
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

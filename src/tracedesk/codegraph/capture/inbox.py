@@ -7,7 +7,6 @@ It stays until what it says is in the journal; a desk that dies before that leav
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import itertools
 import json as lenient
 import os
@@ -24,6 +23,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from tracedesk.codegraph.capture.bounds import DEEPEST, is_deep
 from tracedesk.primitives import json
+from tracedesk.primitives.locks import try_lock
 from tracedesk.primitives.redaction import Secrets, redact_text
 from tracedesk.primitives.time import HOUR
 
@@ -147,7 +147,7 @@ class Inbox:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            yield _try_lock(descriptor)
+            yield try_lock(descriptor)
         finally:
             os.close(descriptor)
 
@@ -202,14 +202,6 @@ class Inbox:
 def shown_name(path: Path) -> str:
     """A file's name as text, also one that is no UTF-8."""
     return os.fsencode(path.name).decode("utf-8", "backslashreplace")
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _content(path: Path) -> bytes:

@@ -9,7 +9,6 @@ that is cut off under a reader costs him vectors and not his life.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import re
@@ -22,6 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from tracedesk.primitives.locks import try_lock
 
 if TYPE_CHECKING:
     import numpy as np
@@ -256,21 +257,13 @@ class Vectors:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self._path.with_suffix(suffix), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            while not _lock(descriptor):
+            while not try_lock(descriptor):
                 if cancelled is not None and cancelled():
                     raise Stopped(f"another process holds {self._path.with_suffix(suffix)}")
                 time.sleep(_LOOK_SECONDS)
             yield
         finally:
             os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 class _File:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from tracedesk.jobs import whatever_happens
+
 T = TypeVar("T")
 
 
@@ -34,7 +36,7 @@ class Lane:
         done = self._put(work)
         self._unfinished += 1
         try:
-            return await _whatever_happens(done)
+            return await whatever_happens(done)
         finally:
             self._unfinished -= 1
 
@@ -74,15 +76,6 @@ class Lane:
     def _work(self) -> None:
         while (piece := self._waiting.get()) is not None:
             piece()
-
-
-async def _whatever_happens(done: asyncio.Future[T]) -> T:
-    while True:
-        try:
-            return await asyncio.shield(done)
-        except asyncio.CancelledError:
-            if done.done():
-                return done.result()
 
 
 def _settle(done: asyncio.Future[Any], settle: Callable[[Any], None], outcome: Any) -> None:
