@@ -67,7 +67,9 @@ class _Nature(NamedTuple):
             return "true or false"
         if isinstance(self.like, tuple):
             return f"a list of {self.items}"
-        return "text" if isinstance(self.like, str) else "a number that is not negative"
+        if isinstance(self.like, str):
+            return "text"
+        return f"a {'whole ' if isinstance(self.like, int) else ''}number that is not negative"
 
 
 def _words(hint: Any) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def test_live_needs_every_cap() -> None:
         ({"nonsense": 1}, "is not a setting"),
         ({"caps": {"collar_bps": -1}}, "not negative"),
         ({"caps": 3}, "must be a table"),
-        ({"dead_man_seconds": True}, "a number"),
+        ({"dead_man_seconds": True}, "a whole number"),
         ({"header_credentials": "yes"}, "true or false"),
         ({"symbols": "BTCUSDT"}, "a list of symbols"),
         ({"sim": {"port": 70000}}, "sim.port"),
