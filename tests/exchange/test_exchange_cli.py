@@ -72,13 +72,15 @@ def test_watch_shows_book_flow_and_trades_once(shell: Shell) -> None:
 def test_watch_as_json_is_a_line_a_picture_until_interrupted(shell: Shell) -> None:
     process = shell.start("exchange", "watch", "BTCUSDT", "--json", "--every", "0.2")
     assert process.stdout is not None
-    pictures = [json.loads(process.stdout.readline()) for _ in range(2)]
+    pictures = (json.loads(line) for line in process.stdout)
+    first = next(pictures)
+    later = next(picture for picture in pictures if picture["lastUpdateId"] != first["lastUpdateId"])
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=BOUND)
     assert process.returncode == 0
-    assert [picture["state"] for picture in pictures] == ["synced", "synced"]
-    assert pictures[1]["lastUpdateId"] > pictures[0]["lastUpdateId"]
-    bids, asks = pictures[0]["bids"], pictures[0]["asks"]
+    assert (first["state"], later["state"]) == ("synced", "synced")
+    assert later["lastUpdateId"] > first["lastUpdateId"]
+    bids, asks = first["bids"], first["asks"]
     assert (len(bids), len(asks)) == (12, 12)
 
 
