@@ -63,7 +63,10 @@ class Commit:
 def git(repository: Path, *words: str) -> str:
     """What git says; a bare repository will do."""
     command = ["git", "-C", str(repository), *words]
-    return subprocess.run(command, check=True, capture_output=True).stdout.decode("utf-8", "replace")
+    done = subprocess.run(command, check=False, capture_output=True)
+    if done.returncode:
+        raise Misbehaved(f"{repository}: {done.stderr.decode('utf-8', 'replace').strip()}")
+    return done.stdout.decode("utf-8", "replace")
 
 
 def first_parents(repository: Path, count: int) -> list[Commit]:

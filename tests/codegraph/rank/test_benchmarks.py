@@ -11,6 +11,7 @@ from benchmarks import codegraph_attempts, codegraph_retrieval
 from benchmarks.codegraph_attempts import fitted
 from benchmarks.codegraph_history import first_parents, sources, tickets, without_numbers, wordings
 from benchmarks.codegraph_retrieval import Figures, Plan
+from benchmarks.messages import Misbehaved
 from tracedesk.codegraph.rank.calibration import REFERENCE
 
 
@@ -51,6 +52,11 @@ def test_a_commit_asks_with_its_words_and_is_answered_by_the_source_it_modified(
     assert wordings(newest.message)["subject"] == "Counted the voucher"
     assert sources(newest) == ["voucher.py"]
     assert tickets(newest.message) == {"104", "919"}
+
+
+def test_a_folder_without_a_history_is_named_with_what_git_says(tmp_path: Path) -> None:
+    with pytest.raises(Misbehaved, match=f"{tmp_path}: fatal: not a git repository"):
+        first_parents(tmp_path, 1)
 
 
 def test_the_plain_wording_has_nothing_that_looks_like_code() -> None:
