@@ -150,6 +150,18 @@ def test_the_way_of_counting_changes_without_a_jump(shop: Shop, count: int) -> N
     assert max((m.likeness for name, m in found.items() if name != "ours"), default=0) < REFERENCE
 
 
+def test_in_a_young_history_too_a_word_and_a_file_that_many_attempts_share_do_not_make_a_match(
+    shop: Shop,
+) -> None:
+    for n in range(60):
+        subject, verb = SUBJECTS[n % 10], VERBS[n // 6]
+        shop.attempt(f"old{n}", f"{subject} of customers number {n} must {verb}", [f"shop/{subject}.py"])
+    shop.attempt("ours", "guests lose the cookie behind a proxy", ["shop/jar.py"])
+    assert shop.similar("the session must crash", ["shop/session.py"]).matches == ()
+    found = shop.similar("guests lose the cookie behind a proxy", ["shop/jar.py"]).matches
+    assert [match.attempt_id for match in found] == ["ours"]
+
+
 def test_what_was_tried_again_and_again_is_found_however_often_it_was(shop: Shop) -> None:
     often = 24
     for n in range(often):

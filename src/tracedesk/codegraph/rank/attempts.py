@@ -337,7 +337,7 @@ class Levels:
     def of(self, trace: Connection, asked: Asked, recall: Recall | None) -> Usual:
         """What is usual in the project's history, for questions short or long, with files or without."""
         count = next(trace.execute(_COUNT, (asked.project, asked.project)))[0]
-        if count < SMALL:
+        if count < _FEWEST:
             return _UNKNOWN
         is_long = len(asked.query.split()) > _TITLE_WORDS
         key = trace.filename, asked.project, recall.model if recall is not None else None, is_long
@@ -350,10 +350,13 @@ class Levels:
 
 LEVELS: Final = Levels()
 _COUNT: Final = "SELECT count(*) FROM attempt WHERE evidence = 1 AND (? IS NULL OR project = ?)"
+_FEWEST: Final = 30
+"""Attempts that a history needs before anything can be learned of it."""
 _GROWTH: Final = 1.05
 _SAMPLE: Final = 72
 _WINDOW: Final = 720
 _SELDOM: Final = 0.0075
+"""The share of random pairs that may reach what is seldom; in a short history, one a question."""
 _OWN: Final = 0.01
 """What this share of a history reaches is usual for a question; of attempts at least, at most:"""
 _FEWEST_OWN: Final = 10
@@ -407,7 +410,7 @@ def _learned(asked: list[list[float]], count: int) -> Usual:
         for own, likenesses in zip(owns, asked, strict=True)
         for raw in likenesses
     ]
-    seldom = sorted(beside, reverse=True)[int(_SELDOM * len(asked) * count) :][:1]
+    seldom = sorted(beside, reverse=True)[int(max(_SELDOM * count, 1) * len(asked)) :][:1]
     return Usual(place, usual.typical, seldom[0] if seldom else 0.0)
 
 
