@@ -411,6 +411,13 @@ class Intake:
 
 
 Opener = Callable[[Any], AbstractAsyncContextManager[Any]]
+Open = Callable[[Any], AbstractAsyncContextManager[S]]
+"""`(the desk) -> what opens the toolset`, and closes it.
+
+Called as the desk starts: it reads the toolset's settings, raises `BadSetting` for what does not fit, and is
+quick. What it returns is entered later, when a call first needs the toolset or the desk has a moment.
+"""
+
 Resolver = Callable[[str, Any, str], Awaitable[Source | None]]
 """`(reference, the toolset's state, the caller's scope) -> what it points at`."""
 
@@ -428,7 +435,7 @@ class Toolset(Generic[S]):
         summary: str,
         guide: str,
         family: Family = STANDARD,
-        open: Callable[[Any], AbstractAsyncContextManager[S]] | None = None,
+        open: Open[S] | None = None,
         withhold: Withhold | None = None,
         ended: Ended | None = None,
         watched: Watched | None = None,

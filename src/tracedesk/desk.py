@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from tracedesk.calls import CallBook, CallLog
 from tracedesk.config import Settings
 from tracedesk.contract import ListKind, Source, Toolset
 from tracedesk.home import Home
+from tracedesk.openings import Openings
 from tracedesk.payloads import Payloads
 from tracedesk.primitives.redaction import Secrets, redact_text
 from tracedesk.primitives.time import Clock, SystemClock, format
@@ -43,21 +44,32 @@ class Desk:
     registry: Registry
     started_ns: int
     states: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What the toolsets have opened, by name."""
+    openings: Openings = field(init=False)
     dispatch: Dispatch = field(init=False)
     kernel: Kernel = field(init=False)
 
     def __post_init__(self) -> None:
+        self.states |= {toolset.name: None for toolset in self.registry.toolsets if toolset.open is None}
+        self.states["desk"] = self
+        self.openings = Openings(self._contexts(), self.states, self.secrets)
         self.dispatch = Dispatch(
             self.registry,
             self,
             self.calls,
             states=self.states,
+            opened=self.openings.state,
             limits=Limits(self.settings.max_bytes, self.settings.max_tokens),
             load=Load(),
             secrets=self.secrets,
             check_output=self.settings.check_output,
         )
         self.kernel = Kernel(self.dispatch)
+
+    def _contexts(self) -> dict[str, AbstractAsyncContextManager[Any]]:
+        """What each toolset opens, not entered yet; settings that cannot be used are refused here."""
+        opening = ((toolset.name, toolset.open) for toolset in self.registry.toolsets)
+        return {name: open(self) for name, open in opening if open is not None}
 
     @property
     def home(self) -> Path:
@@ -72,7 +84,8 @@ class Desk:
             return own if _may_see(own, scope, principal) else None
         for toolset in self.registry.toolsets:
             if toolset.resolver is not None:
-                found = await toolset.resolver(ref, self.states.get(toolset.name), scope)
+                state = await self.openings.state(toolset.name)
+                found = await toolset.resolver(ref, state, scope)
                 if found is not None:
                     return found if _may_see(found, scope, principal) else None
         return None
@@ -89,12 +102,12 @@ class Desk:
     # --- what transports tell
 
     def end_scope(self, scope: str) -> None:
-        """A session is over: its credentials are wiped, and every toolset that cares is told."""
+        """A session is over: its credentials are wiped, and every open toolset that cares is told."""
         self.vault.wipe(scope)
         for toolset in self.registry.toolsets:
-            if toolset.hooks.ended is not None:
+            if toolset.hooks.ended is not None and toolset.name in self.states:
                 try:
-                    toolset.hooks.ended(scope, self.states.get(toolset.name))
+                    toolset.hooks.ended(scope, self.states[toolset.name])
                 except Exception:
                     # Text, not exc_info: a kept record would keep the frames, and with them their secrets.
                     trace = redact_text(traceback.format_exc(), self.secrets)
@@ -167,37 +180,44 @@ def _facts(toolsets: Iterable[Toolset[Any]], settings: Settings) -> dict[str, Ma
 
 @asynccontextmanager
 async def open_desk(
-    settings: Settings, *, clock: Clock | None = None, extra: Iterable[Toolset[Any]] = ()
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    extra: Iterable[Toolset[Any]] = (),
+    lazily: bool = False,
 ) -> AsyncGenerator[Desk]:
-    """Open a desk with the settings' toolsets, and `extra` ones beside them."""
+    """Open a desk with the settings' toolsets, and `extra` ones beside them.
+
+    Lazily, a toolset is opened when it is first needed; `Desk.openings` then opens the rest.
+    """
     clock = clock or SystemClock()
     home = Home.open(settings.home)
     secrets = Secrets()
     toolsets = [*load(settings.toolsets or built()), *extra]
     payloads = Payloads(home.payloads)
     calls = CallLog(home.trace, clock, secrets, payloads)
-    desk = Desk(
-        settings=settings,
-        clock=clock,
-        secrets=secrets,
-        vault=Vault(secrets),
-        calls=calls,
-        book=CallBook(calls, payloads),
-        payloads=payloads,
-        registry=Registry(
-            toolsets,
-            read_only=settings.read_only,
-            withheld=_withheld(toolsets, settings),
-            facts=_facts(toolsets, settings),
-        ),
-        started_ns=clock.now_ns(),
-    )
-    desk.states["desk"] = desk
+    book = CallBook(calls, payloads)
     async with AsyncExitStack() as stack:
-        stack.callback(desk.book.close)
+        stack.callback(book.close)
         stack.callback(calls.stop)
-        for toolset in toolsets:
-            if toolset.open is not None:
-                desk.states[toolset.name] = await stack.enter_async_context(toolset.open(desk))
+        desk = Desk(
+            settings=settings,
+            clock=clock,
+            secrets=secrets,
+            vault=Vault(secrets),
+            calls=calls,
+            book=book,
+            payloads=payloads,
+            registry=Registry(
+                toolsets,
+                read_only=settings.read_only,
+                withheld=_withheld(toolsets, settings),
+                facts=_facts(toolsets, settings),
+            ),
+            started_ns=clock.now_ns(),
+        )
+        stack.push_async_callback(desk.openings.close)
+        if not lazily:
+            await desk.openings.all()
         stack.push_async_callback(desk.kernel.close)
         yield desk

@@ -7,13 +7,15 @@ import gc
 import logging
 import socket
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from tracedesk import logs
 from tracedesk.config import Settings
 from tracedesk.contract import Toolset
-from tracedesk.desk import Desk, open_desk
+
+if TYPE_CHECKING:
+    from tracedesk.desk import Desk
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +31,21 @@ def run(main: Any) -> None:
 
 
 def stdio(settings: Settings, extra: Iterable[Toolset[Any]] = ()) -> None:
-    """Serve one client over stdin and stdout."""
+    """Serve one client over stdin and stdout; it is answered before the toolsets are open."""
+    _calm()
     from tracedesk.wire.stdio import private_pipes
     from tracedesk.wire.stdio import run as run_stdio
 
     async def main(reader: int, writer: int) -> None:
-        async with open_desk(settings, extra=extra) as desk:
+        async with _open(settings, extra, lazily=True) as desk:
+
+            async def open_rest(messages: Callable[[], int]) -> None:
+                await desk.openings.rest(messages)
+                _settle()
+
             with _logged(desk, "stdio"):
                 _settle()
-                await run_stdio(desk.kernel, reader, writer)
+                await run_stdio(desk.kernel, reader, writer, open_rest)
 
     with private_pipes() as (reader, writer):
         run(main(reader, writer))
@@ -53,6 +61,7 @@ def http(
     extra: Iterable[Toolset[Any]] = (),
 ) -> None:
     """Serve over HTTP; `ready(url, token)` is called once the port answers."""
+    _calm()
     from tracedesk.wire.http import Bind
     from tracedesk.wire.http import run as run_http
 
@@ -60,7 +69,7 @@ def http(
     bind = Bind(listener, settings.host, tls, behind_proxy, hosts)
 
     async def main() -> None:
-        async with open_desk(settings, extra=extra) as desk:
+        async with _open(settings, extra) as desk:
             with _logged(desk, bind.base):
                 app, token = build_app(desk, bind)
                 _settle()
@@ -73,13 +82,14 @@ def grpc(
     settings: Settings, ready: Callable[[str, str], None], *, extra: Iterable[Toolset[Any]] = ()
 ) -> None:
     """Serve over gRPC on this machine; `ready(address, token)` is called once the port answers."""
+    _calm()
     from tracedesk.wire.grpc import run as run_grpc
 
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     listen(settings.host, settings.port).close()  # for the system's own error: gRPC's has no number
 
     async def main() -> None:
-        async with open_desk(settings, extra=extra) as desk:
+        async with _open(settings, extra) as desk:
             with _logged(desk, f"gRPC, {host}"):
                 guard, token = build_guard(desk, f"grpc://{host}")
                 _settle()
@@ -151,7 +161,21 @@ def _logged(desk: Desk, where: str) -> Generator[None]:
         log.info("stopped")
 
 
+def _open(
+    settings: Settings, extra: Iterable[Toolset[Any]], *, lazily: bool = False
+) -> AbstractAsyncContextManager[Desk]:
+    from tracedesk.desk import open_desk
+
+    return open_desk(settings, extra=extra, lazily=lazily)
+
+
+def _calm() -> None:
+    """Stop the collector until `_settle`: nearly all that imports make stays, and it would walk in vain."""
+    gc.disable()
+
+
 def _settle() -> None:
     """What start-up made lives as long as the process: keep the collector from walking it."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()

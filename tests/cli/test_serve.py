@@ -8,7 +8,7 @@ import stat
 import subprocess
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -182,6 +182,39 @@ def test_stdio_without_one_of_its_ends_is_refused_with_a_sentence(shell: Shell, 
     done = subprocess.run(["sh", "-c", command, COMMAND], capture_output=True, text=True, timeout=GRACE)
     assert done.returncode == 2
     assert "one of them is closed" in done.stderr
+
+
+BAD_TABLES: Final = (
+    ("fuzz", "max_workers = 0", "fuzz.max_workers must be a whole number above 0"),
+    ("codegraph", "max_files = 0", "codegraph.max_files must be a number above 0"),
+    ("exchange", "sim = { port = 70000 }", "exchange.sim.port must be 0 to 65535"),
+    ("trading", 'clock = "yesterday"', "trading.clock must be replay, system, or a time inside the replay"),
+)
+
+
+@pytest.mark.parametrize(("toolset", "line", "sentence"), BAD_TABLES)
+def test_on_stdio_a_bad_setting_of_any_toolset_is_refused_though_the_input_is_closed_at_once(
+    shell: Shell, toolset: str, line: str, sentence: str
+) -> None:
+    shell.home.mkdir(mode=0o700)
+    (shell.home / "tracedesk.toml").write_text(f"[{toolset}]\n{line}\n")
+    done = shell("serve", "--stdio")
+    assert (done.code, done.out) == (2, "")
+    assert f"In tracedesk.toml, {sentence}" in done.err
+    assert not (shell.home / "logs" / "tracedesk.log").exists()  # it was never served
+
+
+def test_a_toolset_that_cannot_be_opened_ends_every_transport_alike(shell: Shell) -> None:
+    shell.home.mkdir(mode=0o700)
+    (shell.home / "ledger.db").write_text("not a ledger at all, but long enough to be looked at\n" * 40)
+    ends: list[tuple[int, str]] = []
+    for transport in ("--stdio", "--http"):
+        process = shell.start("serve", transport, "--toolsets", "trading")
+        code = process.wait(60)  # over stdio its input is open, so that it ends by itself
+        ends.append((code, process.communicate()[1]))
+    assert ends[0] == ends[1]
+    assert ends[0][0] == 1
+    assert ends[0][1].startswith("tracedesk: The command failed inside (LedgerError). The traceback is in ")
 
 
 def test_the_defaults_told_in_the_help_are_the_settings_own(shell: Shell) -> None:

@@ -52,7 +52,12 @@ class Agent:
 
 @asynccontextmanager
 async def agent(
-    home: Path, table: Mapping[str, Any] | None = None, *, clock: Clock | None = None, **settings: Any
+    home: Path,
+    table: Mapping[str, Any] | None = None,
+    *,
+    clock: Clock | None = None,
+    lazily: bool = False,
+    **settings: Any,
 ) -> AsyncGenerator[Agent]:
     """An agent at a desk that serves the trading toolset, every answer checked against its contract."""
     chosen = Settings(
@@ -60,7 +65,7 @@ async def agent(
     )
     listener = listen("127.0.0.1", 0)
     bind = Bind(listener)
-    async with open_desk(chosen, clock=clock) as desk:
+    async with open_desk(chosen, clock=clock, lazily=lazily) as desk:
         app, token = build_app(desk, bind)
         async with serving(app, bind):
             yield Agent(Client(desk, app, listener.getsockname()[1], token).authorised())

@@ -40,6 +40,19 @@ def test_a_stop_in_the_settings_holds_from_the_next_call_on(tmp_path: Path) -> N
     run(main())
 
 
+def test_a_stop_between_the_start_and_the_first_call_is_heeded_by_a_desk_that_opens_late(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        _set(tmp_path, "", 1)
+        async with agent(tmp_path, lazily=True) as found:
+            _set(tmp_path, '[trading]\nstate = "HALTED"\n', 2)
+            refused = (await found.refused("trade_execute", trades=[BUY]))["error"]
+            assert [v["limit"] for v in refused["details"]["violations"]] == ["state"]
+
+    run(main())
+
+
 def test_settings_that_cannot_be_read_halt_trading_until_they_can(tmp_path: Path) -> None:
     async def main() -> None:
         async with agent(tmp_path) as found:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Shell, shell  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from tests.support import run
+from tracedesk.config import Settings
+from tracedesk.desk import open_desk
 from tracedesk.trading.settings import BadTradingSetting, Trading, read
 
 
@@ -62,3 +66,29 @@ def test_a_desk_does_not_start_on_a_bad_table(shell: Shell, text: str, sentence:
     assert (done.code, done.out) == (2, "")
     assert sentence in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ({"window": 1}, r"trading\.window must be at least 2"),
+        ({"clock": "1950-01-01"}, r"trading\.clock must be replay, system, or a time inside the replay"),
+        ({"providers": {"news": ["rumours"]}}, r"trading\.providers\.news names 'rumours'"),
+        ({"providers": {"folder": "../other"}}, r"trading\.providers\.folder must name a folder in the home"),
+        ({}, r"trading\.providers\.folder must name a folder in the home, not 'market'"),
+    ],
+)
+def test_a_desk_that_opens_late_refuses_at_once_what_the_ledger_could_not_be_opened_with(
+    tmp_path: Path, table: dict[str, Any], sentence: str
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "market").symlink_to(tmp_path)
+
+    async def main() -> None:
+        chosen = Settings(home=tmp_path / "home", toolsets=("trading",), tables={"trading": table})
+        with pytest.raises(BadTradingSetting, match=sentence):
+            async with open_desk(chosen, lazily=True):
+                pass
+        assert not (chosen.home / "ledger.db").exists()
+
+    run(main())

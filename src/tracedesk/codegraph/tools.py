@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from tracedesk.codegraph import settings as settings_of
 from tracedesk.codegraph.capture.doors import open_doors
 from tracedesk.contract import Annotations, Argument, Arguments, Call, Linked, Page, Source, Toolset
 
 if TYPE_CHECKING:
     from tracedesk.codegraph.capture.desk import Capture
     from tracedesk.codegraph.desk import Atlas
+    from tracedesk.codegraph.settings import Codegraph
 
 _READS: Final = Annotations(read_only=True, idempotent=True)
 _INDEXES: Final = Annotations(read_only=False, idempotent=True)
@@ -20,13 +22,15 @@ _INDEX_SECONDS: Final = 600.0
 _SECONDS: Final = 30.0
 
 
+def _open(desk: Any) -> AbstractAsyncContextManager[Atlas]:
+    return _opened(desk, settings_of.read(desk.settings.tables.get("codegraph", {})))
+
+
 @asynccontextmanager
-async def _open(desk: Any) -> AsyncGenerator[Atlas]:
-    from tracedesk.codegraph import settings as settings_of
+async def _opened(desk: Any, settings: Codegraph) -> AsyncGenerator[Atlas]:
     from tracedesk.codegraph.desk import Atlas
     from tracedesk.home import Home
 
-    settings = settings_of.read(desk.settings.tables.get("codegraph", {}))
     atlas = Atlas(
         Home(desk.settings.home),
         settings,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.contract import Annotations, Arguments, Call, Link, Linked, Source, Toolset
 from tracedesk.errors import FUZZ
+from tracedesk.fuzz import settings as settings_of
 
 if TYPE_CHECKING:
     from tracedesk.fuzz.desk import Campaigns
+    from tracedesk.fuzz.settings import Fuzz
 
 _READS: Final = Annotations(read_only=True, idempotent=True)
 _STEERS: Final = Annotations(read_only=False, idempotent=True)
@@ -22,13 +24,15 @@ _OWN_SECONDS: Final = 30.0
 _LONG_SECONDS: Final = 330.0
 
 
+def _open(desk: Any) -> AbstractAsyncContextManager[Campaigns]:
+    return _opened(desk, settings_of.read(desk.settings.tables.get("fuzz", {})))
+
+
 @asynccontextmanager
-async def _open(desk: Any) -> AsyncGenerator[Campaigns]:
-    from tracedesk.fuzz import settings as settings_of
+async def _opened(desk: Any, settings: Fuzz) -> AsyncGenerator[Campaigns]:
     from tracedesk.fuzz.desk import Campaigns
     from tracedesk.home import Home
 
-    settings = settings_of.read(desk.settings.tables.get("fuzz", {}))
     campaigns = Campaigns(
         Home(desk.settings.home),
         settings,

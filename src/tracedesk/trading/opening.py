@@ -9,10 +9,18 @@ from tracedesk.primitives.time import Clock, format, parse
 from tracedesk.trading import book
 from tracedesk.trading.ledger import Ledger, New, Writer
 from tracedesk.trading.settings import BadTradingSetting, Trading
+from tracedesk.trading.sources.build import make
 from tracedesk.trading.units import cents, money
 
 NOBODY = ""
 """The account of entries that concern all accounts alike."""
+
+
+def check(settings: Trading, home: Path) -> None:
+    """Raise `BadTradingSetting` for a clock or a provider that a ledger could not be opened with."""
+    if settings.clock != "system":
+        begin_ns(settings)
+    make(settings.providers, home, settings.clock == "system")
 
 
 def open_ledger(path: Path, settings: Trading, clock: Clock) -> Ledger:

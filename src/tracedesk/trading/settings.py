@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from tracedesk import tables
+from tracedesk.config import FILE
 from tracedesk.primitives.money import scale_of, trim
 from tracedesk.tables import BadTable
 from tracedesk.trading.units import CASH_PLACES
@@ -122,6 +124,11 @@ class Trading:
     providers: Providers = field(default_factory=Providers)
     """Who is asked."""
 
+    def is_plain(self, home: Path) -> bool:
+        """Whether clock and providers need no look at the market or the home to be found usable."""
+        as_shipped = self.clock in ("replay", "system") and self.providers == Providers()
+        return as_shipped and not (home / self.providers.folder).is_symlink()
+
 
 TABLE: Final = Trading
 """The root of the toolset's settings, for the reference."""
@@ -137,3 +144,11 @@ def read(table: Mapping[str, Any]) -> Trading:
     if found.cash > _MOST_CASH or scale_of(trim(found.cash)) > CASH_PLACES:
         raise BadTradingSetting(f"trading.cash must be whole cents, at most {_MOST_CASH}")
     return found
+
+
+def changed_ns(home: Path) -> int:
+    """When the home's file of settings was last changed; 0 where there is none."""
+    try:
+        return (home / FILE).stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0

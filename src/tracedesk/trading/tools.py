@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Final
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.contract import Annotations, Arguments, Call, Linked, Source, Toolset
 from tracedesk.errors import TRADING
 from tracedesk.trading import settings as settings_of
-from tracedesk.trading.trader import Trader
+
+if TYPE_CHECKING:
+    from tracedesk.trading.settings import Trading
+    from tracedesk.trading.trader import Trader
 
 _READS: Final = Annotations(read_only=True, idempotent=True, open_world=True)
 _OWN: Final = Annotations(read_only=True, idempotent=True)
@@ -17,10 +20,20 @@ _ACTS: Final = Annotations(read_only=False, destructive=True, idempotent=True)
 _NOTES: Final = Annotations(read_only=False, idempotent=True)
 
 
-@asynccontextmanager
-async def _open(desk: Any) -> AsyncGenerator[Trader]:
+def _open(desk: Any) -> AbstractAsyncContextManager[Trader]:
     settings = settings_of.read(desk.settings.tables.get("trading", {}))
-    trader = Trader(desk, settings)
+    if not settings.is_plain(desk.home):
+        from tracedesk.trading.opening import check
+
+        check(settings, desk.home)
+    return _opened(desk, settings, settings_of.changed_ns(desk.home))
+
+
+@asynccontextmanager
+async def _opened(desk: Any, settings: Trading, as_of_ns: int) -> AsyncGenerator[Trader]:
+    from tracedesk.trading.trader import Trader
+
+    trader = Trader(desk, settings, as_of_ns=as_of_ns)
     try:
         await trader.open()
         yield trader

@@ -7,10 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tracedesk.config import FILE, BadSetting, load
+from tracedesk.config import BadSetting, load
 from tracedesk.contract import Arguments, Call, Link, Linked
 from tracedesk.errors import ToolError
 from tracedesk.primitives import json
@@ -19,7 +18,7 @@ from tracedesk.primitives.time import format
 from tracedesk.trading import params
 from tracedesk.trading.ledger import CallRow, Ledger, LedgerBusy, LedgerReader, Reading
 from tracedesk.trading.memory import Memory, Told, check
-from tracedesk.trading.settings import Trading, read
+from tracedesk.trading.settings import Trading, changed_ns, read
 from tracedesk.trading.sources.build import make
 from tracedesk.trading.sources.gate import Gate
 from tracedesk.trading.sources.stats import Tally
@@ -89,13 +88,16 @@ Write = Callable[["Trader", Request], Awaitable[bytes]]
 class Trader:
     """What the trading tools share. Stores are synchronous: one thread writes, one reads."""
 
-    def __init__(self, desk: Desk, settings: Trading, broker: Broker | None = None) -> None:
+    def __init__(
+        self, desk: Desk, settings: Trading, broker: Broker | None = None, *, as_of_ns: int | None = None
+    ) -> None:
+        """`as_of_ns` tells which file the settings are of, by `changed_ns`; without it, the one there is."""
         self.desk = desk
         self.settings = settings
         self.broker = broker
         self.memory = Memory()
         self._tallies: dict[str, Tally] = {}
-        self._settings_ns = _changed_ns(desk.home / FILE)
+        self._settings_ns = changed_ns(desk.home) if as_of_ns is None else as_of_ns
         providers = make(settings.providers, desk.home, self.is_live)
         self.gate = Gate(providers, settings.providers, desk.payloads, desk.clock, system_clock=self.is_live)
         self._reconciling: asyncio.Task[Any] | None = None
@@ -255,7 +257,7 @@ class Trader:
 
         What cannot be read halts trading until it can.
         """
-        changed = _changed_ns(self.desk.home / FILE)
+        changed = changed_ns(self.desk.home)
         if changed == self._settings_ns:
             return
         self._settings_ns = changed
@@ -310,13 +312,6 @@ class Trader:
 
 def _of_a_tool(tally: Tally) -> dict[str, Any]:
     return {name: value for name, value in tally.row().items() if name != "cache"}
-
-
-def _changed_ns(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except FileNotFoundError:
-        return 0
 
 
 def _meta(at_ns: int) -> Mapping[str, Any]:

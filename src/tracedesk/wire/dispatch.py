@@ -6,7 +6,7 @@ import asyncio
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, Final
@@ -30,6 +30,9 @@ from tracedesk.wire.encode import Limits, Reply, encode, encode_error
 from tracedesk.wire.validate import Validator, compile_schema
 
 log = logging.getLogger(__name__)
+
+Opened = Callable[[str], Awaitable[Any]]
+"""`(toolset) -> what it opened`, once it is open; a `ToolError` where it cannot be."""
 
 EVERY_SCOPE: Final[frozenset[Scope]] = frozenset(("read", "write", "trade"))
 
@@ -75,6 +78,7 @@ class Dispatch:
         recorder: Recorder,
         *,
         states: Mapping[str, Any],
+        opened: Opened | None = None,
         limits: Limits | None = None,
         load: Load | None = None,
         secrets: Secrets | None = None,
@@ -88,14 +92,15 @@ class Dispatch:
         self._services = services
         self._recorder = recorder
         self._states = states
+        self._opened = opened
         self.secrets = secrets
         self._check_output = check_output
         self._by_scope: Counter[str] = Counter()
         self._validators: dict[str, Validator] = {}
 
-    def state(self, toolset: str) -> Any:
-        """What a toolset opened, for those of its functions that are no tools."""
-        return self._states.get(toolset)
+    async def state(self, toolset: str) -> Any:
+        """What a toolset opened; it is waited for, and a `ToolError` says why it cannot be opened."""
+        return self._states.get(toolset) if self._opened is None else await self._opened(toolset)
 
     async def call(self, name: str, arguments: Any, origin: Origin) -> Reply:
         """Run the tool of that name to its reply; raises `UnknownTool` or `NotPermitted`."""
@@ -187,6 +192,8 @@ class Dispatch:
     async def _answer(self, tool: Tool, arguments: Any, call: Call[Any]) -> Reply:
         try:
             accepted = self._validator(tool).accept(arguments)
+            if tool.toolset not in self._states:
+                await self._open(tool, call)
             value = await self._timed(tool, accepted, call)
             reply = encode(tool, value, self.limits)
             if self._check_output:
@@ -201,6 +208,11 @@ class Dispatch:
             trace = redact_text(traceback.format_exc(), self.secrets)
             log.error("call %s: tool %s failed\n%s", call.id, tool.name, trace)
             return encode_error(tool, tool.family.broken(call.id), arguments)
+
+    async def _open(self, tool: Tool, call: Call[Any]) -> None:
+        """Wait until the tool's toolset is open; the time that the tool has begins then."""
+        call.state = await self.state(tool.toolset)
+        call.deadline = asyncio.get_running_loop().time() + tool.deadline
 
     async def _timed(self, tool: Tool, arguments: dict[str, Any], call: Call[Any]) -> Any:
         value = await self._within(tool, arguments, call)

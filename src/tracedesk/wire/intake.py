@@ -64,7 +64,7 @@ class Intakes:
     async def _taken(self, intake: Intake, posted: Posted) -> Response:
         """The toolset's answer. Its work may go on after the sender was told to come again."""
         try:
-            receipt = await intake.take(posted, self._dispatch.state(intake.toolset))
+            receipt = await intake.take(posted, await self._dispatch.state(intake.toolset))
         except ToolError as error:
             return Response.of(STANDARD.render(error), http_status(error.code))
         finally:

@@ -9,7 +9,7 @@ import os
 import signal
 import stat
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from typing import Any, Final, cast
 
 from tracedesk.wire.auth import Identity
@@ -182,6 +182,8 @@ class Stdio:
         self._kernel = kernel
         self._identity = identity
         self._peer = kernel.open_peer(self._emit)
+        self.messages = 0
+        """How many lines of either side have passed, so that pauses can be told."""
         self._modern: bool | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._write: Callable[[bytes], None] = lambda data: None
@@ -225,6 +227,7 @@ class Stdio:
         self._write(error(None, PARSE_ERROR, f"Parse error: a line is longer than {MAX_LINE} bytes") + b"\n")
 
     def _on_line(self, line: bytes) -> None:
+        self.messages += 1
         try:
             message = read(line)
         except Malformed as fault:
@@ -258,6 +261,7 @@ class Stdio:
         except Exception as failure:
             data = modern_error_data(failure)
             reply = error(message.id, data.code, data.message, data.data)
+        self.messages += 1
         self._write(reply + b"\n")
 
     async def _answer_peer(self, message: Inbound) -> dict[str, Any]:
@@ -349,10 +353,40 @@ async def _connect_write(loop: asyncio.AbstractEventLoop, descriptor: int) -> _P
     return protocol
 
 
-async def run(kernel: Kernel, reader: int, writer: int) -> None:
-    """Serve until the client leaves or a signal asks to stop."""
+Beside = Callable[[Callable[[], int]], Awaitable[None]]
+"""`(how to count the messages that have passed)`: work beside a client; serving ends when it fails."""
+
+
+async def run(kernel: Kernel, reader: int, writer: int, beside: Beside | None = None) -> None:
+    """Serve until the client leaves, a signal asks to stop, or what runs beside fails."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await Stdio(kernel, Identity(f"stdio:{os.getpid()}")).serve(reader, writer, stop)
+    client = Stdio(kernel, Identity(f"stdio:{os.getpid()}"))
+    async with _running(beside or _nothing_beside, client, stop):
+        await client.serve(reader, writer, stop)
+
+
+@contextlib.asynccontextmanager
+async def _running(beside: Beside, client: Stdio, stop: asyncio.Event) -> AsyncGenerator[None]:
+    """Work beside the body, which it stops when it fails; the failure is then raised."""
+
+    async def work() -> None:
+        try:
+            await beside(lambda: client.messages)
+        except Exception:
+            stop.set()
+            raise
+
+    task = asyncio.get_running_loop().create_task(work())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
+
+
+async def _nothing_beside(messages: Callable[[], int]) -> None: ...

@@ -59,7 +59,7 @@ class Watches:
     """The subscriptions of a desk, by canonical URI."""
 
     def __init__(
-        self, registry: Registry, state: Callable[[str], Any], secrets: Secrets | None = None
+        self, registry: Registry, state: Callable[[str], Awaitable[Any]], secrets: Secrets | None = None
     ) -> None:
         self._registry = registry
         self._state = state
@@ -128,7 +128,8 @@ class Watches:
         assert match is not None
         hook = self._hook(match)
         assert hook is not None
-        await hook(watch.uri, match.arguments, self._state(match.resource.toolset), watch, begins)
+        state = await self._state(match.resource.toolset)
+        await hook(watch.uri, match.arguments, state, watch, begins)
 
     def _hook(self, match: ResourceMatch) -> Watched | None:
         return self._registry.hooks(match.resource.toolset).watched

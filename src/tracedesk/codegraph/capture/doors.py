@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from tracedesk.codegraph.capture.inbox import InboxFull, Malformed, said
-from tracedesk.codegraph.capture.otlp import NotOtlp
 from tracedesk.contract import Posted, Receipt, Take, Toolset
 from tracedesk.errors import ToolError
 
@@ -29,6 +27,8 @@ def open_doors(toolset: Toolset[Any], capture_of: Callable[[Any], Capture]) -> N
         remedy="set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/json on the sender; protobuf is not read here",
     )
     async def take_traces(posted: Posted, state: Any) -> Receipt:
+        from tracedesk.codegraph.capture.otlp import NotOtlp
+
         try:
             return Receipt(await capture_of(state).traces(posted.body))
         except NotOtlp as fault:
@@ -44,6 +44,8 @@ def open_doors(toolset: Toolset[Any], capture_of: Callable[[Any], Capture]) -> N
 
 def _hook(client: str, capture_of: Callable[[Any], Capture]) -> Take:
     async def take_hook(posted: Posted, state: Any) -> Receipt:
+        from tracedesk.codegraph.capture.inbox import InboxFull, Malformed, said
+
         try:
             text = await capture_of(state).hook(client, said(posted.body))
         except Malformed as fault:

@@ -19,6 +19,12 @@ FROM_ENVIRONMENT: Final = "environment"
 _LARGEST: Final = 16_384
 
 
+def variables(settings: Exchange) -> list[str]:
+    """The environment variables that may hold keys."""
+    named = (v for p in settings.profiles.values() for v in (p.api_key_env, p.secret_env) if v)
+    return [API_KEY, *SECRETS, *named]
+
+
 class Profiles:
     """The accounts that the operator named; their keys are read when first used."""
 
@@ -30,11 +36,7 @@ class Profiles:
         self._secrets = secrets
         self._environment = environment
         self._keys: dict[str, Keys] = {}
-        environment.take(self._variables())
-
-    def _variables(self) -> list[str]:
-        named = (v for p in self._settings.profiles.values() for v in (p.api_key_env, p.secret_env) if v)
-        return [API_KEY, *SECRETS, *named]
+        environment.take(variables(settings))
 
     @property
     def names(self) -> tuple[str, ...]:

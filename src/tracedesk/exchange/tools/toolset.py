@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.contract import Annotations, Toolset
 from tracedesk.exchange import settings as settings_of
 from tracedesk.exchange.addresses import canonical
+from tracedesk.exchange.credentials.environment import PROCESS
 from tracedesk.exchange.credentials.keys import API_KEY, API_SECRET
+from tracedesk.exchange.credentials.profiles import variables
 
 if TYPE_CHECKING:
     from tracedesk.exchange.provider import Provider
+    from tracedesk.exchange.settings import Exchange
     from tracedesk.hooks import Watcher
 
 READS: Final = Annotations(read_only=True, idempotent=True, open_world=True)
@@ -21,11 +24,17 @@ SECONDS: Final = 20.0
 _ORDERS: Final = ("preview_order", "place_order", "cancel_order", "kill_switch")
 
 
+def _open(desk: Any) -> AbstractAsyncContextManager[Provider]:
+    settings = settings_of.read(desk.settings.tables.get("exchange", {}))
+    PROCESS.take(variables(settings))  # now, for another toolset's child must not inherit them
+    return _opened(desk, settings)
+
+
 @asynccontextmanager
-async def _open(desk: Any) -> AsyncGenerator[Provider]:
+async def _opened(desk: Any, settings: Exchange) -> AsyncGenerator[Provider]:
     from tracedesk.exchange.provider import Provider
 
-    provider = Provider(desk, settings_of.read(desk.settings.tables.get("exchange", {})))
+    provider = Provider(desk, settings)
     try:
         await provider.open()
         yield provider
