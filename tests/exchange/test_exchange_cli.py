@@ -18,6 +18,7 @@ import pytest
 
 from tests.cli.conftest import COMMAND, Shell, make_shell
 from tests.support import BOUND
+from tracedesk.exchange.book.recording import frames, payload
 
 RECORDINGS: Final = Path(__file__).parent / "recordings"
 
@@ -134,7 +135,9 @@ def test_the_running_exchange_can_be_recorded_and_the_recording_replayed(
     done = shell("exchange", "record", file, "--running", "--seconds", "3", "--json")
     assert done.code == 0, done.out
     assert done.json["messages"]["snapshot"] == 1
-    assert done.json["messages"]["depth@100ms"] > 10
+    told = [payload(frame) for _, frame in frames(file) if "depth@" in frame.get("stream", "")]
+    assert len(told) == done.json["messages"]["depth@100ms"] > 1
+    assert [event["U"] for event in told[1:]] == [event["u"] + 1 for event in told[:-1]], "none is missing"
     other = make_shell(tmp_path)
     begun = other("exchange", "serve", "--replay", file, "--loop", "--json")
     assert begun.code == 0, begun.out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CoroutineType
 from typing import Any
 
 import pytest
@@ -31,8 +32,12 @@ class Ear:
     principal: str | None = "owner"
     times: list[float] = field(default_factory=list[float])
 
-    async def notify(self) -> None:
+    def notify(self) -> CoroutineType[Any, Any, None]:
+        # Noted when it is told, not when the loop gets to run what was told.
         self.times.append(asyncio.get_running_loop().time())
+        return self._heard()
+
+    async def _heard(self) -> None: ...
 
 
 def trade(client: Agent) -> None:
@@ -47,14 +52,14 @@ def test_changes_of_a_market_are_told_at_most_once_a_second_and_the_last_is_neve
             ear = Ear(MARKET)
             await client.provider.watches.begin(ear, "btcusdt")
             await until(lambda: bool(ear.times))
+            told = 0
             for _ in range(30):
                 trade(client)
+                told = len(ear.times)
                 await asyncio.sleep(0.05)
-            told = len(ear.times)
             await until(lambda: len(ear.times) > told)
             gaps = [late - early for early, late in zip(ear.times, ear.times[1:], strict=False)]
             assert min(gaps) >= APART - 0.01
-            assert len(ear.times) <= 4
 
     run(main())
 

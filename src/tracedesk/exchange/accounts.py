@@ -10,6 +10,7 @@ from tracedesk.exchange.caller import Caller
 from tracedesk.exchange.credentials.keys import API_KEY, API_SECRET, PRIVATE_KEY, BadKeys, Keys, checked
 from tracedesk.exchange.credentials.profiles import Profiles
 from tracedesk.exchange.link import Link, Site
+from tracedesk.exchange.orders.identity import Identity, of_key, place_of
 from tracedesk.exchange.settings import NAME, Exchange
 from tracedesk.hosts import HostInfo
 from tracedesk.vault import Vault
@@ -33,6 +34,16 @@ class Account:
     credentials: Credentials
     rest: Rest
     site: Site
+
+    @property
+    def identity(self) -> Identity:
+        """What its limits are kept by, whatever it is called."""
+        return Identity(self.name, (of_key(self.credentials.api_key),))
+
+    @property
+    def place(self) -> str:
+        """Where its venue is."""
+        return place_of(self.site.endpoints.rest)
 
 
 class Accounts:
@@ -164,7 +175,8 @@ class Accounts:
         if name is None or name in self._own.values() or name not in self._open:
             return []
         account = self._open.pop(name)
-        account.site.client.forget(account.credentials)
+        if all(each.credentials != account.credentials for each in self._open.values()):
+            account.site.client.forget(account.credentials)
         return [account]
 
     def _nobody(self, caller: Caller) -> ToolError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.errors import ToolError
-from tracedesk.exchange import flows, shapes
+from tracedesk.exchange import depth, flows, shapes
 from tracedesk.exchange.reading import level_texts
 
 if TYPE_CHECKING:
@@ -43,13 +43,14 @@ async def level_one(provider: Provider, symbol: str, scope: str) -> dict[str, An
 
 
 async def level_two(provider: Provider, symbol: str, levels: int, scope: str) -> dict[str, Any]:
+    """The levels, cut to what an answer may hold; volumes and imbalance are of all that were asked for."""
     from tracedesk.exchange.analytics import quotes
 
     market = await followed(provider, symbol, scope)
     bids, asks = level_texts(market, levels)
     tops = market.sync.book.top(levels)
     totals = [market.instrument.quantity_text(sum(quantity for _, quantity in side)) for side in tops]
-    return {
+    answer = {
         **head(provider, market),
         "status": "ok",
         "bids": bids,
@@ -58,6 +59,7 @@ async def level_two(provider: Provider, symbol: str, levels: int, scope: str) ->
         "ask_volume": totals[1],
         "imbalance": quotes.imbalance(market.sync.book, levels),
     }
+    return depth.fitted(answer, provider.room)
 
 
 async def health(provider: Provider, symbol: str, scope: str) -> dict[str, Any]:

@@ -106,7 +106,7 @@ async def status(provider: Provider, call: Call[Any]) -> dict[str, Any]:
     """How everything stands; accounts are named only to callers that may see them."""
     provider.noted(call)
     caller = Caller.of(call)
-    site = provider.link.current
+    site = None if provider.link.is_asleep else provider.link.current
     venue: dict[str, Any] = {"name": provider.settings.venue, "connected": site is not None}
     if site is not None:
         venue |= {

@@ -95,7 +95,7 @@ async def order(provider: Provider, caller: Caller, args: Mapping[str, Any]) -> 
         if known_here is None or known_here["symbol"] != instrument.symbol:
             raise
         return {**head(provider, found), "order": known_here, "source": "ledger", "problem": silence.message}
-    await provider.orders.observe(found.name, raw)
+    await provider.orders.observe(found.identity, raw)
     return {**head(provider, found), "order": shapes.order(raw)}
 
 
@@ -108,7 +108,7 @@ async def open_orders(
     found = await provider.account(caller)
     rows = sorted(await found.rest.open_orders(name), key=_key)
     for raw in rows:
-        await provider.orders.observe(found.name, raw)
+        await provider.orders.observe(found.identity, raw)
     shown = rows if after is None else [row for row in rows if _key(row) > after]
     body: dict[str, Any] = {
         **head(provider, found),
@@ -139,7 +139,7 @@ async def all_orders(provider: Provider, caller: Caller, args: Mapping[str, Any]
     limit = args.get("limit", 50)
     rows = await found.rest.all_orders(instrument.symbol, limit=limit, orderId=begin)
     for raw in rows:
-        await provider.orders.observe(found.name, raw)
+        await provider.orders.observe(found.identity, raw)
     body: dict[str, Any] = {
         **head(provider, found),
         "symbol": instrument.symbol,

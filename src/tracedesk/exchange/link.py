@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracedesk.errors import ToolError
 from tracedesk.exchange.credentials.keys import Keys
 from tracedesk.exchange.settings import Exchange
-from tracedesk.hosts import HostError, HostInfo
+from tracedesk.hosts import HostError, HostGone, HostInfo
 from tracedesk.primitives.time import Clock
 
 if TYPE_CHECKING:
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
 
 _LOOK_AGAIN: Final = 2.0
 """Seconds for which the local exchange is believed to be where it was."""
+_TRIES: Final = 50
+"""How often an exchange that is just ending is looked for again."""
+_AGAIN: Final = 0.1
+"""Seconds between the tries."""
+_STOPPING: Final = "HOST_STOPPING"
+"""How a host refuses that is about to end."""
+
+
+class _Leaving(Exception):
+    """The local exchange that was found ends, perhaps because nobody had used it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,19 +125,34 @@ class Link:
 
     async def ask(self, method: str, params: dict[str, Any] | None = None) -> Any:
         """An answer of the local exchange's own socket, which only its owner can reach."""
-        from tracedesk.exchange.local.launch import ensure
-        from tracedesk.hosts import HostClient
-
         try:
-            info = self._host = await ensure(self._home, self._settings.sim)
-            async with await HostClient.connect(info) as host:
-                return await host.call(method, params or {})
-        except HostError as problem:
+            for _ in range(_TRIES):
+                with contextlib.suppress(_Leaving):
+                    return await self._asked(method, params or {})
+                await asyncio.sleep(_AGAIN)
+            return await self._asked(method, params or {})
+        except (HostError, _Leaving) as problem:
             raise ToolError(
                 "VENUE_UNAVAILABLE",
                 f"The local exchange does not answer: {problem}. Look at `tracedesk exchange status`.",
                 {"venue": "sim"},
             ) from None
+
+    async def _asked(self, method: str, params: dict[str, Any]) -> Any:
+        """Ask the exchange that runs, or one that is started; raises `_Leaving` where that one just ends."""
+        from tracedesk.exchange.local.launch import ensure
+        from tracedesk.hosts import HostClient
+
+        info = self._host = await ensure(self._home, self._settings.sim)
+        try:
+            async with await HostClient.connect(info) as host:
+                return await host.call(method, params)
+        except HostGone as gone:
+            raise _Leaving(str(gone)) from None
+        except ToolError as problem:
+            if problem.code != _STOPPING:
+                raise
+            raise _Leaving(problem.message) from None
 
     async def sim_keys(self, account: str) -> Keys:
         """The keys of an account of the local exchange, which is opened when it is new."""

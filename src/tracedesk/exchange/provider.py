@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tracedesk.contract import Call
 from tracedesk.errors import ToolError
+from tracedesk.exchange import depth
 from tracedesk.exchange.accounts import Account, Accounts
 from tracedesk.exchange.caller import Caller
 from tracedesk.exchange.connections import Connections
@@ -47,8 +48,6 @@ _KEPT: Final = 60.0
 """Seconds for which it is told to who cannot wait for a new one."""
 _THREADS: Final = 2
 """Computations that run at once."""
-_LISTENER: Final = "orders"
-"""Who follows an account for the order desk."""
 
 
 class Provider:
@@ -56,6 +55,8 @@ class Provider:
 
     def __init__(self, desk: Any, settings: Exchange) -> None:
         self.settings = settings
+        self.room = depth.room(desk.settings.max_tokens, desk.settings.max_bytes)
+        """The bytes that an answer may have."""
         self.clock: Clock = desk.clock
         self._secrets: Secrets = desk.secrets
         self.link = Link(desk.settings.home, settings, desk.clock)
@@ -216,16 +217,26 @@ class Provider:
         account = await self.accounts.of(caller)
         if self._heard.get(account.name, (None,))[0] is not account:
             await self._hear(account)
+            await self._adopt()
             await self.orders.reconcile()
         return self._party(account, caller.scope)
+
+    async def _adopt(self) -> None:
+        """What the operator's accounts sent under their names counts also where a key has another name.
+
+        Accounts of the local exchange are no secret of the operator's, and are known when they are used.
+        """
+        for name in self.accounts.names if self.accounts.is_private else ():
+            with contextlib.suppress(ToolError):  # one without keys sends nothing either
+                await self.orders.adopt((await self.accounts.profile(name)).identity)
 
     async def _hear(self, account: Account) -> None:
         """Let the order desk hear what the account's own stream reports."""
         before = self._heard.get(account.name)
         if before is not None:
             self._unheard(before[0])
-        feed = await account.site.feeds.account(account.credentials, _LISTENER)
-        stop = feed.on_report(lambda report: self._spawn(self.orders.observe(account.name, report)))
+        feed = await account.site.feeds.account(account.credentials, _listener(account))
+        stop = feed.on_report(lambda report: self._spawn(self.orders.observe(account.identity, report)))
         self._heard[account.name] = (account, stop)
 
     async def open_accounts(self) -> None:
@@ -249,12 +260,20 @@ class Provider:
         heard = self._heard.pop(account.name, None)
         if heard is not None:
             heard[1]()
-            account.site.feeds.release_account(account.credentials, _LISTENER)
+            account.site.feeds.release_account(account.credentials, _listener(account))
 
     def _party(self, account: Account, scope: str) -> Party:
         from tracedesk.exchange.orders.party import Party
 
-        return Party(scope, account.name, account.profile, account.rest, self._look(scope))
+        return Party(
+            scope,
+            account.name,
+            account.profile,
+            account.rest,
+            self._look(scope),
+            account.identity.marks,
+            account.place,
+        )
 
     def _parties(self) -> Iterable[Party]:
         return [self._party(account, "desk") for account in self.accounts.opened]
@@ -284,6 +303,11 @@ class Provider:
             gather=self.open_accounts,
             secrets=desk.secrets,
         )
+
+
+def _listener(account: Account) -> str:
+    """Who follows an account for the order desk; one account may be followed under two names."""
+    return f"orders {account.name}"
 
 
 async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:

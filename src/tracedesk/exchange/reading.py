@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.contract import Page
 from tracedesk.errors import ToolError
-from tracedesk.exchange import shapes
+from tracedesk.exchange import depth, shapes
 from tracedesk.exchange.units import units
 from tracedesk.primitives import time
 
@@ -48,6 +48,11 @@ async def latest_ticker(site: Site, symbol: str) -> tuple[Mapping[str, Any], int
 
 
 async def orderbook(provider: Provider, symbol: str, limit: int) -> dict[str, Any]:
+    """The book, cut to what an answer may hold."""
+    return depth.fitted(await _orderbook(provider, symbol, limit), provider.room)
+
+
+async def _orderbook(provider: Provider, symbol: str, limit: int) -> dict[str, Any]:
     site, instrument = await known(provider, symbol)
     market = site.feeds.market(instrument.symbol)
     head = {"symbol": instrument.symbol, "mode": provider.mode}

@@ -33,6 +33,8 @@ START_NS: Final = 1_794_819_600_000_000_000
 """2026-11-16T09:00:00Z."""
 FAST: Final = 40
 """How much faster than here the client's timers run."""
+PATIENCE: Final = 1e6
+"""Seconds that the client waits for an answer: as long as it takes, unless none will come."""
 INSTRUMENT: Final = Instrument.of(BTCUSDT)
 LIMIT: Final = {
     "symbol": "BTCUSDT",
@@ -54,10 +56,14 @@ class Brisk(ManualClock):
 
 
 class Hurried(SystemClock):
-    """The wall clock of another, and timers that run faster than here."""
+    """The wall clock of another, and timers that run faster than here.
 
-    def __init__(self, wall: ManualClock) -> None:
+    The one that limits an answer runs off when the venue hangs, and never because the machine is slow.
+    """
+
+    def __init__(self, wall: ManualClock, venue: LyingVenue) -> None:
         self._wall = wall
+        self._venue = venue
 
     def now_ns(self) -> int:
         return self._wall.now_ns()
@@ -66,7 +72,12 @@ class Hurried(SystemClock):
         return super().monotonic() * FAST
 
     async def sleep_until(self, deadline: float) -> None:
-        await asyncio.sleep(max(0.0, deadline - self.monotonic()) / FAST)
+        left = max(0.0, deadline - self.monotonic())
+        if left < PATIENCE / 2:
+            await asyncio.sleep(left / FAST)
+        else:
+            await self._venue.hung.wait()
+            self._venue.hung.clear()
 
 
 @dataclass(slots=True)
@@ -202,8 +213,8 @@ async def trader(
     async with serving(venue) as address:
         client = Client(
             Endpoints("sim", address, "ws://127.0.0.1:1", "ws://127.0.0.1:1/ws-api/v3"),
-            clock=Hurried(clock),
-            timeout=8.0,
+            clock=Hurried(clock, venue),
+            timeout=PATIENCE,
         )
         rest = client.signed(Credentials.of("k" * 64, "s" * 64))
         party = Party("stdio:1", f"{chosen.mode}/main", profile, rest, market.look)

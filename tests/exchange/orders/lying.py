@@ -127,7 +127,15 @@ class LyingVenue:
     """Whether nobody can see what rests."""
     gate: asyncio.Event | None = None
     """Holds orders up until it is set."""
+    cancel_gate: asyncio.Event | None = None
+    """Holds the answers to cancels up until it is set."""
+    cancels: int = 0
+    """Requests to cancel an order that arrived."""
+    number: int | None = None
+    """What the venue calls the account, where it says so."""
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    hung: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when an answer will never come, until somebody has given it up."""
     _ids: int = 0
 
     def now_ms(self) -> int:
@@ -249,6 +257,7 @@ class LyingVenue:
             case "too_much":
                 return web.json_response({**order, "executedQty": "99999.00000000"})
             case "hang":
+                self.hung.set()
                 await asyncio.Event().wait()
             case "echo":
                 return await _echoed(request, order)
@@ -272,6 +281,7 @@ class LyingVenue:
         return next((order for order in self.orders.values() if order["orderId"] == wanted), None)
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
+        self.cancels += 1
         lie: Lie = self.cancel_lies.popleft() if self.cancel_lies else "truth"
         if lie == "drop_before":
             return _cut(request)
@@ -279,6 +289,8 @@ class LyingVenue:
         if order is None or order not in self.resting():
             return _refusal(-2011, "Unknown order sent.")
         order["status"] = "CANCELED"
+        if self.cancel_gate is not None:
+            await self.cancel_gate.wait()
         if lie == "drop_after":
             return _cut(request)
         return web.json_response(_cancelled(order))
@@ -307,7 +319,9 @@ class LyingVenue:
             {"asset": asset, "free": free, "locked": locked}
             for asset, (free, locked) in self.balances.items()
         ]
-        told = {"commissionRates": rates, "canWithdraw": self.can_withdraw, "balances": balances}
+        told: Json = {"commissionRates": rates, "canWithdraw": self.can_withdraw, "balances": balances}
+        if self.number is not None:
+            told["uid"] = self.number
         return web.json_response(told)
 
     async def time(self, _: web.Request) -> web.StreamResponse:

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
+from random import Random, randrange
 from typing import Any, Final
 
 from tests.exchange.orders.desks import NO_CAPS, User, make_call
@@ -258,9 +258,11 @@ def _tick(view: View, price: int) -> str:
 
 
 def _free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        return trial.getsockname()[1]
+    """A port that the system gives to nobody by itself, so that it is still free after a kill."""
+    while True:
+        with suppress(OSError), socket.socket() as trial:
+            trial.bind(("127.0.0.1", randrange(20_000, 30_000)))
+            return trial.getsockname()[1]
 
 
 @asynccontextmanager
@@ -302,7 +304,7 @@ async def _join(it: Storm, stack: AsyncExitStack, number: int, endpoints: Endpoi
     address = await stack.enter_async_context(network.serving())
     client = Client(Endpoints("sim", address, endpoints.streams, endpoints.ws_api), timeout=2.0)
     stack.push_async_callback(client.close)
-    own = Client(endpoints, timeout=5.0)
+    own = Client(endpoints, timeout=5.0, patience=70.0)  # reading all books may use a minute up
     stack.push_async_callback(own.close)
     it.networks.append(network)
     it.truths[f"sim/{name}"] = own.signed(credentials)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.exchange.orders.desks import START_NS
 from tracedesk.exchange.orders.caps import Usage
+from tracedesk.exchange.orders.identity import Identity
 from tracedesk.exchange.orders.ledger import Duplicate, Intent, Ledger, News
 from tracedesk.exchange.orders.report import State
 from tracedesk.journal import Journal, Reader, verify
@@ -59,11 +60,11 @@ def test_usage_is_by_account_quote_and_utc_day_and_leaves_out_what_was_refused(t
     for name, change in (("1", {}), ("2", {"quote": "BTC"}), ("3", {"account": "sim/b"}), ("4", {})):
         ledger.intend(_intent(name, **change), _free)
     ledger.tell(News("4", State("REFUSED")))
-    assert ledger.usage("sim/a", "USDT") == Usage(3, 500)
+    assert ledger.usage(Identity("sim/a"), "USDT") == Usage(3, 500)
     clock.advance(61)
-    assert ledger.usage("sim/a", "USDT") == Usage(0, 500)
+    assert ledger.usage(Identity("sim/a"), "USDT") == Usage(0, 500)
     clock.advance(15 * 3600)
-    assert ledger.usage("sim/a", "USDT") == Usage(0, 0)
+    assert ledger.usage(Identity("sim/a"), "USDT") == Usage(0, 0)
 
 
 def test_each_month_is_a_stream_and_an_order_goes_on_in_the_next(tmp_path: Path) -> None:

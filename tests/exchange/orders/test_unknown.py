@@ -17,6 +17,7 @@ from tracedesk.exchange.client.signing import Credentials
 from tracedesk.exchange.client.venue import Endpoints
 from tracedesk.exchange.orders.caps import Judge
 from tracedesk.exchange.orders.desk import OrderDesk, Pace
+from tracedesk.exchange.orders.identity import Identity
 from tracedesk.exchange.orders.ledger import Intent, Order
 from tracedesk.exchange.orders.party import Party, View
 from tracedesk.exchange.orders.report import State
@@ -377,10 +378,10 @@ def test_the_fate_of_a_resting_order_is_learnt_from_the_account_stream(tmp_path:
                 "z": "0.00400000",
                 "Z": "199.60000000",
             }
-            await it.desk.observe(it.party.account, report)
-            await it.desk.observe(it.party.account, {**report, "z": "0.00300000"})
-            await it.desk.observe("sim/other", {**report, "X": "CANCELED"})
-            await it.desk.observe(it.party.account, {**report, "z": "7.00000000"})
+            await it.desk.observe(it.party.identity, report)
+            await it.desk.observe(it.party.identity, {**report, "z": "0.00300000"})
+            await it.desk.observe(Identity("sim/other"), {**report, "X": "CANCELED"})
+            await it.desk.observe(it.party.identity, {**report, "z": "7.00000000"})
             found = it.desk.ledger.order(name)
             assert found is not None
             assert (found.state.status, found.state.executed) == ("PARTIALLY_FILLED", 400_000)
@@ -407,7 +408,7 @@ def test_what_the_account_stream_told_meanwhile_is_the_answer_when_no_other_come
                 "executedQty": "0.01000000",
                 "cummulativeQuoteQty": "500.00000000",
             }
-            await it.desk.observe(it.party.account, report)
+            await it.desk.observe(it.party.identity, report)
             it.venue.gate.set()
             placed = await placing
             assert (placed["status"], placed["average_price"]) == ("FILLED", "50000")

@@ -51,7 +51,12 @@ def make_app(exchange: LocalExchange) -> web.Application:
     async def api(request: web.Request) -> web.StreamResponse:
         return await rest.handle(exchange, request)
 
-    app = web.Application(middlewares=[_local_only])
+    @web.middleware
+    async def used(request: web.Request, handler: Handler) -> web.StreamResponse:
+        with exchange.use.busy():  # a socket's handler ends with the socket
+            return await handler(request)
+
+    app = web.Application(middlewares=[_local_only, used])
     app.router.add_route("*", "/api/v3/{path:.*}", api)
     for path, opened in (
         ("/ws", streams.raw),

@@ -13,6 +13,7 @@ from tracedesk.exchange.local.auth import Keys
 from tracedesk.exchange.local.faults import Faults
 from tracedesk.exchange.local.limits import Limits
 from tracedesk.exchange.local.market import MarketData, Markets
+from tracedesk.exchange.local.use import Use
 from tracedesk.exchange.venue.events import BalancesChanged, Deposited, Event, Reported
 from tracedesk.exchange.venue.venue import Venue
 from tracedesk.primitives.time import MILLISECOND, Clock
@@ -53,6 +54,7 @@ class LocalExchange:
         self.keys = keys if keys is not None else Keys()
         self.limits = limits if limits is not None else Limits(clock)
         self.faults = Faults()
+        self.use = Use(clock)
         self.sockets: set[Connection] = set()
         self._listeners: defaultdict[str, list[AccountSink]] = defaultdict(list)
         self._stale: dict[str, dict[str, Any]] = {}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
+import logging
 import os
 import re
 import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 from typing import Any, Final
 
 from tracedesk.errors import ToolError
@@ -17,18 +18,24 @@ from tracedesk.exchange.local.app import HOST, Address, serving
 from tracedesk.exchange.local.auth import Keys
 from tracedesk.exchange.local.clock import Warp
 from tracedesk.exchange.local.exchange import LocalExchange
-from tracedesk.exchange.local.launch import BUSY, Files
+from tracedesk.exchange.local.launch import BUSY, Files, running
 from tracedesk.exchange.local.plan import Plan
 from tracedesk.exchange.local.stage import Stage, build
 from tracedesk.exchange.units import ONE
 from tracedesk.exchange.venue.store import Store, StoreError
 from tracedesk.hosts import Host, HostCall, Method, serve_host
 from tracedesk.primitives import json, time
+from tracedesk.primitives.locks import try_lock
+
+log = logging.getLogger(__name__)
 
 Params = dict[str, Any]
 NICE: Final = 2
 """How nice the process is: others wait for its answers."""
 GRACE: Final = 3.0
+LEAVING: Final = 2.0
+"""Seconds that an exchange which is ending gets to be gone."""
+_AGAIN: Final = 0.05
 EVERY: Final = 1.0
 """Seconds between two snapshots of the figures."""
 BALANCES: Final = {
@@ -60,24 +67,37 @@ class ExchangeHost:
         self._begun_ns = time.SystemClock().now_ns()
 
     def methods(self) -> dict[str, Method]:
-        return {
-            "address": self.address,
-            "account": self.account,
-            "keys": self.keys,
-            "faults": self.faults,
-            "status": self.status,
-        }
+        answered = (self.address, self.account, self.keys, self.faults, self.status)
+        return {method.__name__: self._counted(method) for method in answered}
+
+    def _counted(self, method: Method) -> Method:
+        """A question to the host is a use of the exchange."""
+
+        async def asked(params: Params, call: HostCall) -> Any:
+            with self._exchange.use.busy():
+                return await method(params, call)
+
+        return asked
 
     async def work(self, host: Host) -> None:
-        """Serve the wire and let the market run until the host is told to stop."""
+        """Serve the wire and let the market run until the host is told to stop, or nobody uses it."""
         async with serving(self._exchange, self._stage.plan.port) as address:
             self._where().set_result(address)
-            telling = asyncio.ensure_future(self._tell(host, address))
+            beside = [asyncio.ensure_future(self._tell(host, address))]
+            if self._stage.plan.idle_seconds:
+                beside.append(asyncio.ensure_future(self._end_unused(host)))
             try:
                 await self._stage.trading.run(self._stage.clock, host.stopping)
             finally:
-                telling.cancel()
+                for task in beside:
+                    task.cancel()
         self._stage.venue.close()
+
+    async def _end_unused(self, host: Host) -> None:
+        seconds = self._stage.plan.idle_seconds
+        await self._exchange.use.ends(seconds)
+        log.info("nobody has used the local exchange for %d s: it ends, and what it has is kept", seconds)
+        host.stopping.set()
 
     async def address(self, params: Params, call: HostCall) -> dict[str, str]:
         """Where the wire is."""
@@ -133,6 +153,7 @@ class ExchangeHost:
             **stage.status(),
             "cpuMs": round((usage.user + usage.system) * 1000),
             "sockets": len(self._exchange.sockets),
+            "idleSeconds": stage.plan.idle_seconds,
             "accounts": len(stage.venue.accounts()),
             "markets": [_market(stage, symbol) for symbol in stage.markets.symbols],
         }
@@ -190,11 +211,13 @@ def _hold(files: Files) -> int:
     """Be the only exchange of the home, for as long as this process lives."""
     files.lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(fd)
-        raise ToolError(BUSY, "Another local exchange of this home begins or runs; use that one.") from None
+    until = time.SystemClock().monotonic() + LEAVING
+    while not try_lock(fd):
+        # One that holds it and cannot be found begins, or is about to be gone.
+        if running(files.home) is not None or time.SystemClock().monotonic() >= until:
+            os.close(fd)
+            raise ToolError(BUSY, "Another local exchange of this home begins or runs; use that one.")
+        sleep(_AGAIN)
     return fd
 
 

@@ -34,6 +34,9 @@ class Sim(Protocol):
     @property
     def replay(self) -> str: ...
 
+    @property
+    def idle_seconds(self) -> int: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Files:
@@ -71,11 +74,12 @@ def running(home: Path) -> HostInfo | None:
 
 
 async def ensure(home: Path, sim: Sim) -> HostInfo:
-    """The running exchange of this home, started where there is none."""
+    """The running exchange of this home, started where there is none; that one ends when nobody uses it."""
     if (info := running(home)) is not None:
         return info
     replay = (sim.replay,) if sim.replay else ()
-    return await start(home, Plan(port=sim.port, seed=sim.seed, replay=replay), or_find=True)
+    plan = Plan(port=sim.port, seed=sim.seed, replay=replay, idle_seconds=sim.idle_seconds)
+    return await start(home, plan, or_find=True)
 
 
 async def start(home: Path, plan: Plan, *, or_find: bool = False) -> HostInfo:

@@ -29,6 +29,8 @@ class Plan:
     loop: bool = False
     as_recorded: bool = False
     """Whether replayed events keep their own times, and the exchange's clock with them."""
+    idle_seconds: int = 0
+    """How long nobody uses it before it ends by itself; 0 keeps it running."""
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Plan:
@@ -41,6 +43,7 @@ class Plan:
             speed=float(document["speed"]),
             loop=bool(document["loop"]),
             as_recorded=bool(document["as_recorded"]),
+            idle_seconds=int(document["idle_seconds"]),
         )
 
     def document(self) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from fractions import Fraction
 from typing import Any, Final, cast
 
 from tracedesk.errors import ToolError
-from tracedesk.exchange.orders.estimate import plain, shown
+from tracedesk.exchange.orders.errand import Errand
+from tracedesk.exchange.orders.estimate import plain
+from tracedesk.exchange.orders.estimate import shown as rounded
 from tracedesk.exchange.orders.ledger import Order
 from tracedesk.exchange.orders.report import NEVER_ARRIVED, REFUSED, SENT, UNKNOWN
 from tracedesk.primitives import money
@@ -60,7 +62,7 @@ def _traded(order: Order) -> dict[str, Any]:
     return {
         "executed_quantity": plain(state.executed),
         "quote_quantity": plain(state.spent),
-        "average_price": None if average is None else money.to_text(shown(average)),
+        "average_price": None if average is None else money.to_text(rounded(average)),
     }
 
 
@@ -82,6 +84,36 @@ def unknown(order: Order, problem: str | None) -> ToolError:
         f"(orig_client_order_id {order.client_order_id}) before you place anything instead of it."
     )
     return ToolError("OUTCOME_UNKNOWN", message, _details(order))
+
+
+def late(errand: Errand, shown: Mapping[str, Any]) -> ToolError:
+    """OUTCOME_UNKNOWN of an order that the venue has not answered in the time that its call had."""
+    problem = "the venue has not answered in time"
+    if errand.order is not None:
+        return unknown(errand.order, problem)
+    message = (
+        f"The order {shown['client_order_id']} was being written down and may yet be sent: {problem}. It is "
+        "sent once or not at all. Look with get_order "
+        f"(orig_client_order_id {shown['client_order_id']}) before you place anything instead of it."
+    )
+    return ToolError("OUTCOME_UNKNOWN", message, {**shown, "status": SENT, "ref": None})
+
+
+def unsent() -> ToolError:
+    """A call whose time was over before anything was sent."""
+    message = "The venue was too slow for the call to begin in its time. Nothing was sent; try again."
+    return ToolError("VENUE_UNAVAILABLE", message, {"retryAfterSeconds": 5})
+
+
+def uncertain(shown: Mapping[str, Any], reason: str) -> ToolError:
+    """OUTCOME_UNKNOWN of a cancelling that may have been carried out."""
+    given = "orig_client_order_id" if "origClientOrderId" in shown else "order_id"
+    which = shown.get("origClientOrderId", shown.get("orderId"))
+    message = (
+        f"The order may or may not be cancelled: {reason}. Look with get_order ({given} {which}); "
+        "cancelling again does no harm."
+    )
+    return ToolError("OUTCOME_UNKNOWN", message, dict(shown))
 
 
 def refused(order: Order, refusal: ToolError) -> ToolError:

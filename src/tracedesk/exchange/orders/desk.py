@@ -7,6 +7,9 @@ An order goes through these steps, each on the disk or answered before the next:
 3. The intent is written down under an id that comes from caller and token, and is never used twice.
 4. The order is sent, once. What was heard is written down with the record of the call.
 5. If nothing was heard, the venue is asked for that id, now and later, until it tells.
+
+A call is answered before its deadline. Where the venue has told nothing by then, the outcome is unknown to
+the caller, and the steps go on without it.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from tracedesk.contract import Edge, Source
 from tracedesk.errors import ToolError
 from tracedesk.exchange.client.errors import ClientError, OutcomeUnknown
 from tracedesk.exchange.orders import answers, caps, confirming
+from tracedesk.exchange.orders.errand import Errand, answered
 from tracedesk.exchange.orders.halting import Halting
+from tracedesk.exchange.orders.identity import Identity
 from tracedesk.exchange.orders.judging import Judged, judge
 from tracedesk.exchange.orders.ledger import Duplicate, Intent, Ledger, News, Order
 from tracedesk.exchange.orders.party import Party
@@ -79,6 +84,8 @@ class Pace:
     """How often orders of unknown outcome are asked about."""
     sweep: float = 1.0
     """How soon cancelling everything is tried again where it failed; later each time."""
+    answer: float = 2.0
+    """How long before its deadline a call is answered that still waits for the venue."""
 
 
 class OrderDesk:
@@ -146,13 +153,13 @@ class OrderDesk:
 
     async def preview(self, party: Party, order: Mapping[str, Any], call: Call[Any] | None) -> dict[str, Any]:
         """Judge an order as if it were sent now, and return the token that places exactly it."""
-        self._begin(party)
+        await self._begin(party)
         ticket = Ticket.of(order)
         judged = await judge(self.settings, party, ticket)
         instrument = judged.estimate.view.instrument
         if self.settings.mode != "sim":
             await party.venue.test_order(**ticket.wire(instrument))
-        usage = await in_thread(lambda: self.ledger.usage(party.account, instrument.quote))
+        usage = await self._usage(party.identity.numbered(party.place, judged.number), instrument.quote)
         caps.check_usage(self.settings.caps, usage, judged.estimate.notional, instrument.quote)
         by = None if call is None else f"tracedesk://calls/{call.id}"
         made = self.previews.make(party, ticket, by, judged.estimate.summary)
@@ -172,17 +179,49 @@ class OrderDesk:
         self, party: Party, order: Mapping[str, Any], token: str, call: Call[Any]
     ) -> dict[str, Any]:
         """Send a previewed order and answer with what became of it."""
-        self._begin(party)
+        await self._begin(party)
         ticket = Ticket.of(order)
         preview = await self._found(party, token, ticket)
         await confirming.confirm(self.settings, self.previews, preview, call)
-        return await self._place(party, preview, call)
+        errand = Errand()
+        work = self._place(party, preview, call, errand)
+        shown = {"mode": self.settings.mode, "account": party.account, "symbol": ticket.symbol}
+        late = partial(answers.late, errand, {**shown, "client_order_id": preview.client_order_id})
+        return await self._in_time(work, call, errand, late)
 
-    def _begin(self, party: Party) -> None:
+    async def _begin(self, party: Party) -> None:
         self.alive()
         self.switch.check()
-        self._halting.sweeping.check(party.account)
+        self._halting.sweeping.check(party.account, await self.identity(party))
         caps.check_mode(self.settings, party)
+
+    async def identity(self, party: Party) -> str:
+        """What the party's account is told by, whatever it is called."""
+        return await in_thread(lambda: self.ledger.identity(party.identity))
+
+    async def adopt(self, whose: Identity) -> None:
+        """Know an account of the operator's by its key, with the orders that are under its name alone."""
+        await in_thread(lambda: self.ledger.join(whose))
+
+    async def _usage(self, whose: Identity, quote: str) -> caps.Usage:
+        """What an account has sent that its venue has just told of, under any of its names."""
+
+        def read() -> caps.Usage:
+            self.ledger.join(whose)
+            return self.ledger.usage(whose, quote)
+
+        return await in_thread(read)
+
+    async def _in_time(
+        self,
+        work: Coroutine[Any, Any, T],
+        call: Call[Any],
+        errand: Errand,
+        late: Callable[[], ToolError],
+    ) -> T:
+        """What the work comes to, or what is known shortly before the call must be answered."""
+        until = call.deadline - self.pace.answer
+        return await answered(self._tracked(work), errand, until, late=late, unsent=answers.unsent)
 
     async def _found(self, party: Party, token: str, ticket: Ticket) -> Preview:
         try:
@@ -191,42 +230,43 @@ class OrderDesk:
             used = await in_thread(lambda: self.ledger.order(client_order_id(party.scope, token)))
             raise problem if used is None else _used(used) from None
 
-    async def _place(self, party: Party, preview: Preview, call: Call[Any]) -> dict[str, Any]:
+    async def _place(self, party: Party, preview: Preview, call: Call[Any], errand: Errand) -> dict[str, Any]:
         """A caller that gives up before the order is written down has sent nothing."""
-        async with turn(self.home, party.account):
+        async with turn(self.home, await self.identity(party)):
             left = await self.settle(party)
             if left:
                 raise answers.unsettled(left)
             until = self.clock.monotonic() + self.pace.fresh
             judged = await judge(self.settings, party, preview.ticket)
-            return await self._uninterrupted(self._send(party, preview, judged, until, call))
+            errand.begun = True
+            errand.order = order = await self._intended(party, preview, judged, until, call)
+            call.sent = True
+            self._halting.arm()
+            return await self._send(party, order, judged, call, errand)
 
     async def _send(
-        self, party: Party, preview: Preview, judged: Judged, until: float, call: Call[Any]
+        self, party: Party, order: Order, judged: Judged, call: Call[Any], errand: Errand
     ) -> dict[str, Any]:
-        order = await self._intended(party, preview, judged, until, call)
-        call.sent = True
-        self._halting.arm()
-        fields = preview.ticket.shown(judged.estimate.view.instrument)
-        found = await send(party, order, preview.ticket.wire(judged.estimate.view.instrument))
+        instrument = judged.estimate.view.instrument
+        found = await send(party, order, judged.ticket.wire(instrument))
         if found.state is None:
-            found = await self._asked(party, order, found)
-        return await self._concluded(order, found, fields, call)
+            found = await self._asked(party, order, found, errand)
+        return await self._concluded(order, found, judged.ticket.shown(instrument), call, errand)
 
     async def settle(self, party: Party) -> list[Order]:
         """Ask about the account's orders of unknown outcome, in its turn; returns those that stay so."""
-        for order in await self._unresolved(party.account):
+        for order in await self._unresolved(party.identity):
             await self._tell(order, await ask(party, order, self.pace.arrives))
-        return await self._unresolved(party.account)
+        return await self._unresolved(party.identity)
 
-    async def _unresolved(self, account: str) -> list[Order]:
-        return await in_thread(lambda: self.ledger.unresolved(account))
+    async def _unresolved(self, whose: Identity) -> list[Order]:
+        return await in_thread(lambda: self.ledger.unresolved(whose))
 
     async def _intended(
         self, party: Party, preview: Preview, judged: Judged, until: float, call: Call[Any]
     ) -> Order:
         ticket, instrument = preview.ticket, judged.estimate.view.instrument
-        notional = judged.estimate.notional
+        notional, whose = judged.estimate.notional, await self.identity(party)
         edges = [Edge("call", f"tracedesk://calls/{call.id}")]
         if preview.call is not None:
             edges.append(Edge("preview", preview.call))
@@ -250,6 +290,7 @@ class OrderDesk:
                 "version": tracedesk.__version__,
             },
             edges,
+            party.identity.numbered(party.place, judged.number).marks,
         )
 
         def last_word(usage: caps.Usage) -> None:
@@ -257,7 +298,7 @@ class OrderDesk:
                 raise _too_late()
             self.previews.check(preview)
             self.switch.check()
-            self._halting.sweeping.check(party.account)
+            self._halting.sweeping.check(party.account, whose)
             caps.check_usage(self.settings.caps, usage, notional, instrument.quote)
 
         try:
@@ -267,9 +308,14 @@ class OrderDesk:
         self.previews.burn(preview)
         return order
 
-    async def _asked(self, party: Party, order: Order, found: Heard) -> Heard:
-        """Ask for an order that had no answer; what was heard first is kept if nothing else is."""
+    async def _asked(self, party: Party, order: Order, found: Heard, errand: Errand) -> Heard:
+        """Ask for an order that had no answer; what was heard first is kept if nothing else is.
+
+        When the call has been answered, asking is left to the rounds of this desk.
+        """
         for seconds in self.pace.asks:
+            if errand.is_left:
+                break
             if seconds:
                 await self.clock.sleep_until(self.clock.monotonic() + seconds)
             now = await ask(party, order, self.pace.arrives)
@@ -280,12 +326,12 @@ class OrderDesk:
         return found if known is None or known.is_unresolved else Heard(known.state)
 
     async def _concluded(
-        self, order: Order, found: Heard, fields: Mapping[str, str], call: Call[Any]
+        self, order: Order, found: Heard, fields: Mapping[str, str], call: Call[Any], errand: Errand
     ) -> dict[str, Any]:
         """Write down what was heard, and return the answer or raise what it is instead."""
 
-        def answer(_: str, after: Order) -> dict[str, Any]:
-            return answers.placed(after, fields, found.told)
+        def answer(_: str, after: Order) -> dict[str, Any] | None:
+            return answers.placed(after, fields, found.told) if errand.conclude() else None
 
         is_there = found.state is not None and found.state.status not in ABSENT
         recording = {"call": call, "answer": answer} if is_there else {}
@@ -336,14 +382,18 @@ class OrderDesk:
             raise refused("order_id", "give either order_id or orig_client_order_id.")
         symbol = symbol_of(symbol)
         which = {"orderId": order_id} if order_id is not None else {"origClientOrderId": client_order_id}
-        return await self._uninterrupted(self._cancel(party, call, symbol, which))
+        errand = Errand()
+        work = self._cancel(party, call, symbol, which, errand)
+        late = partial(self._uncertain, symbol, which, "the venue has not answered in time")
+        return await self._in_time(work, call, errand, late)
 
     async def _cancel(
-        self, party: Party, call: Call[Any], symbol: str, which: Mapping[str, Any]
+        self, party: Party, call: Call[Any], symbol: str, which: Mapping[str, Any], errand: Errand
     ) -> dict[str, Any]:
         whose = {"principal": call.principal, "account": party.account, "mode": self.settings.mode}
         body = {**whose, "symbol": symbol, **which}
-        async with turn(self.home, party.account):
+        async with turn(self.home, await self.identity(party)):
+            errand.begun = True
             asked, _ = await _written_first(lambda: self.ledger.note("cancel", body, _by(call)))
             call.sent = True
             try:
@@ -354,33 +404,37 @@ class OrderDesk:
                 reason = {**body, "problem": refusal.message}
                 await in_thread(lambda: self.ledger.note("cancel_refused", reason, [Edge("asked", asked)]))
                 raise
-            await self.observe(party.account, told)
-            return await self._cancelled(call, body, asked, told)
+            await self.observe(party.identity, told)
+            return await self._cancelled(call, body, asked, told, errand)
+
+    def _uncertain(self, symbol: str, which: Mapping[str, Any], reason: str) -> ToolError:
+        return answers.uncertain({"mode": self.settings.mode, "symbol": symbol, **which}, reason)
 
     async def _after_silence(
         self, party: Party, symbol: str, which: Mapping[str, Any], silence: OutcomeUnknown
     ) -> Any:
         """The order itself tells whether its cancelling was carried out."""
-        message = (
-            f"The order may or may not be cancelled: {silence.reason}. Look with get_order; "
-            "cancelling again does no harm."
-        )
-        unknown = ToolError(
-            "OUTCOME_UNKNOWN", message, {"mode": self.settings.mode, "symbol": symbol, **which}
-        )
+        unknown = self._uncertain(symbol, which, silence.reason)
         try:
             told = await party.venue.order(symbol, **which)
         except ClientError:
             raise unknown from None
         if told.get("status") in ("NEW", "PARTIALLY_FILLED", "PENDING_CANCEL", "PENDING_NEW"):
-            await self.observe(party.account, told)
+            await self.observe(party.identity, told)
             raise unknown
         return told
 
     async def _cancelled(
-        self, call: Call[Any], body: Mapping[str, Any], asked: str, told: Mapping[str, Any]
+        self,
+        call: Call[Any],
+        body: Mapping[str, Any],
+        asked: str,
+        told: Mapping[str, Any],
+        errand: Errand,
     ) -> dict[str, Any]:
-        def answer(ref: str) -> dict[str, Any]:
+        def answer(ref: str) -> dict[str, Any] | None:
+            if not errand.conclude():
+                return None
             return {
                 "mode": self.settings.mode,
                 "account": body["account"],
@@ -399,17 +453,17 @@ class OrderDesk:
 
     # --- what was heard elsewhere
 
-    async def observe(self, account: str, told: Mapping[str, Any]) -> None:
+    async def observe(self, whose: Identity, told: Mapping[str, Any]) -> None:
         """Take note of an order's state that another answer or the account's stream tells."""
         report = of_stream(told)
-        for identity in client_ids(report):
-            order = await in_thread(partial(self.ledger.order, identity))
-            if order is None or order.account != account:
+        for name in client_ids(report):
+            order = await in_thread(partial(self.ledger.order_of, whose, name))
+            if order is None:
                 continue
             try:
-                state = heard(report, order.symbol, identity, order.quantity)
+                state = heard(report, order.symbol, name, order.quantity)
             except Implausible as problem:
-                log.warning("order %s: a report is not believed: %s", identity, problem)
+                log.warning("order %s: a report is not believed: %s", name, problem)
                 continue
             await self._tell(order, Heard(state, report))
 
@@ -417,7 +471,7 @@ class OrderDesk:
         """Ask about every order that is not over, account by account; one that another call holds is left."""
         for party in self.parties():
             try:
-                async with turn(self.home, party.account, 0):
+                async with turn(self.home, await self.identity(party), 0):
                     await self._reconcile(party, only_unresolved)
             except Occupied:
                 self._halting.doubt()
@@ -428,15 +482,15 @@ class OrderDesk:
         await self.settle(party)
         if only_unresolved:
             return
-        for order in await in_thread(partial(self._told_before, party.account)):
+        for order in await in_thread(partial(self._told_before, party.identity)):
             found = await ask(party, order, self.pace.arrives)
             if found.state is not None:
                 await self._tell(order, found)
 
-    def _told_before(self, account: str) -> list[Order]:
+    def _told_before(self, whose: Identity) -> list[Order]:
         """Orders that rested when they were last heard of, and late ones that the venue did not have."""
         since = self.clock.now_ns() - HOUR
-        return [*self.ledger.open(account), *self.ledger.absent(account, since)]
+        return [*self.ledger.open(whose), *self.ledger.absent(whose, since)]
 
     # --- the switch
 
@@ -464,7 +518,10 @@ class OrderDesk:
     # --- reading
 
     async def known(self, account: str, client_order_id: str) -> dict[str, Any] | None:
-        """What the ledger knows of an order of the account, for when the venue tells nothing of it."""
+        """What the ledger knows of an order of the account, for when the venue tells nothing of it.
+
+        By its name alone: what the venue does not answer proves nobody to be the account's.
+        """
         order = await in_thread(lambda: self.ledger.order(client_order_id))
         return None if order is None or order.account != account else answers.known(order)
 
@@ -493,12 +550,12 @@ class OrderDesk:
         """Run to the end whatever becomes of the caller: what was begun must be written down."""
         return await whatever_happens(self._tracked(work))
 
-    async def _tracked(self, work: Coroutine[Any, Any, T]) -> T:
-        task = asyncio.current_task()
-        assert task is not None
+    def _tracked(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Work that the desk waits for when it closes."""
+        task = asyncio.create_task(work)
         self._at_work.add(task)
         task.add_done_callback(self._at_work.discard)
-        return await work
+        return task
 
 
 def _too_late() -> ToolError:

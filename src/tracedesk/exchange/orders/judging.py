@@ -27,6 +27,8 @@ class Judged:
     filters: list[str]
     """The filters that were judged here; the venue judges all."""
     open_orders: int
+    number: int | None = None
+    """What the venue calls the account, where it says so."""
 
     @property
     def ticket(self) -> Ticket:
@@ -55,7 +57,8 @@ async def judge(settings: Exchange, party: Party, ticket: Ticket) -> Judged:
     estimate = Estimate.of(ticket, view, account)
     caps.check_order(settings.caps, estimate, len(resting))
     estimate.check_balance()
-    return Judged(estimate, passed, len(resting))
+    number = told.get("uid")
+    return Judged(estimate, passed, len(resting), number if isinstance(number, int) else None)
 
 
 def _check_view(view: View) -> None:

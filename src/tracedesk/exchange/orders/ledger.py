@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.calls.log import prepare as prepare_calls
 from tracedesk.contract import Edge, Source
+from tracedesk.exchange.orders import identity as identities
 from tracedesk.exchange.orders.caps import Judge, Usage
+from tracedesk.exchange.orders.identity import Identity
 from tracedesk.exchange.orders.report import (
     CONTRADICTION,
     OPEN,
@@ -60,7 +62,8 @@ CREATE TABLE IF NOT EXISTS exchange_order(
   status TEXT NOT NULL,
   order_id INTEGER,
   executed INTEGER NOT NULL DEFAULT 0,
-  spent INTEGER NOT NULL DEFAULT 0
+  spent INTEGER NOT NULL DEFAULT 0,
+  identity TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID, STRICT;
 CREATE INDEX IF NOT EXISTS exchange_order_status ON exchange_order(status, account);
 CREATE INDEX IF NOT EXISTS exchange_order_sent ON exchange_order(account, sent_ns);
@@ -68,9 +71,12 @@ CREATE TABLE IF NOT EXISTS exchange_order_entry(
   client_order_id TEXT NOT NULL, ref TEXT NOT NULL, PRIMARY KEY(client_order_id, ref)
 ) WITHOUT ROWID, STRICT;
 """
+_MARKED: Final = """
+CREATE INDEX IF NOT EXISTS exchange_order_identity ON exchange_order(identity, sent_ns);
+"""
 _COLUMNS: Final = (
     "client_order_id, intent, latest, account, mode, symbol, side, order_type, quantity, quote, notional, "
-    "sent_ns, venue_ms, status, order_id, executed, spent"
+    "sent_ns, venue_ms, status, order_id, executed, spent, identity"
 )
 
 
@@ -94,6 +100,8 @@ class Order:
     venue_ms: int
     """The venue's time when it was written down."""
     state: State
+    identity: str = ""
+    """The account at the venue, under whatever name; see `identity`."""
 
     @property
     def is_unresolved(self) -> bool:
@@ -128,6 +136,11 @@ class Intent:
     venue_ms: int
     body: Mapping[str, Any]
     edges: Sequence[Edge] = ()
+    marks: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.account, self.marks)
 
 
 class Duplicate(Exception):
@@ -172,16 +185,20 @@ class Ledger:
     # --- writing
 
     def intend(self, intent: Intent, judge: Judge) -> Order:
-        """Write an order down, judged on what the account has sent; raises `Duplicate` for a used id."""
+        """Write an order down, judged on what the account has sent under any name.
+
+        Raises `Duplicate` for a used id.
+        """
         with self._writing() as journal:
             known = _find(journal.connection, intent.client_order_id)
             if known is not None:
                 raise Duplicate(known)
             now = self._clock.now_ns()
-            judge(_usage(journal.connection, intent.account, intent.quote, now))
+            whose = identities.join(journal.connection, intent.identity)
+            judge(_usage(journal.connection, intent.identity, intent.quote, now))
             body = {"client_order_id": intent.client_order_id, "account": intent.account, "mode": intent.mode}
             ref = self._append(journal, "intent", {**body, **intent.body}, intent.edges)
-            _insert(journal.connection, intent, ref, now)
+            _insert(journal.connection, intent, whose, ref, now)
             found = _find(journal.connection, intent.client_order_id)
             assert found is not None
             return found
@@ -191,7 +208,8 @@ class Ledger:
     ) -> tuple[Order, Any]:
         """Write down what was heard of an order, with the record of the call that answers by it.
 
-        A state that is no news leaves no entry; the answer is made and recorded all the same.
+        A state that is no news leaves no entry; the answer is made and recorded all the same. Where it is
+        None, the call was answered otherwise.
         """
         with self._writing() as journal:
             order = _find(journal.connection, news.client_order_id)
@@ -202,7 +220,7 @@ class Ledger:
                 order = self._contradicted(journal, order, news)
             made = None if answer is None else answer(order.latest, order)
             self._record(journal, call, made)
-        _mark(call, self._calls)
+        _mark(call, self._calls, made)
         return order, made
 
     def note(
@@ -219,8 +237,16 @@ class Ledger:
             ref = self._append(journal, kind, body, edges)
             made = None if answer is None else answer(ref)
             self._record(journal, call, made)
-        _mark(call, self._calls)
+        _mark(call, self._calls, made)
         return ref, made
+
+    def join(self, identity: Identity) -> None:
+        """Know an account by all its marks from now on; for marks that the venue has confirmed."""
+        with self._reading() as connection:
+            if identities.is_joined(connection, identity):
+                return
+        with self._writing() as journal:
+            identities.join(journal.connection, identity)
 
     def _applied(self, journal: Journal, order: Order, news: News) -> Order:
         state = news.state
@@ -283,29 +309,43 @@ class Ledger:
         with self._reading() as connection:
             return _find(connection, client_order_id)
 
-    def unresolved(self, account: str | None = None) -> list[Order]:
-        """The orders that nobody knows the outcome of, oldest first."""
-        return self._in(UNRESOLVED, account)
-
-    def open(self, account: str | None = None) -> list[Order]:
-        """The orders that rested when they were last heard of, oldest first."""
-        return self._in(OPEN, account)
-
-    def absent(self, account: str, since_ns: int) -> list[Order]:
-        """The late orders that the venue did not have."""
-        return [order for order in self._in(("NEVER_ARRIVED",), account) if order.sent_ns >= since_ns]
-
-    def usage(self, account: str, quote: str) -> Usage:
+    def order_of(self, identity: Identity, client_order_id: str) -> Order | None:
+        """An order of an account, under whatever name it was sent."""
         with self._reading() as connection:
-            return _usage(connection, account, quote, self._clock.now_ns())
+            found = _find(connection, client_order_id)
+            if found is None or found.account == identity.name:
+                return found
+            return found if found.identity in identities.known(connection, identity) else None
 
-    def _in(self, statuses: Sequence[str], account: str | None) -> list[Order]:
+    def identity(self, identity: Identity) -> str:
+        """What an account is told by, the same under all its names."""
+        with self._reading() as connection:
+            return identities.known(connection, identity)[0]
+
+    def unresolved(self, whose: Identity | None = None) -> list[Order]:
+        """The orders that nobody knows the outcome of, oldest first."""
+        return self._in(UNRESOLVED, whose)
+
+    def open(self, whose: Identity | None = None) -> list[Order]:
+        """The orders that rested when they were last heard of, oldest first."""
+        return self._in(OPEN, whose)
+
+    def absent(self, whose: Identity, since_ns: int) -> list[Order]:
+        """The late orders that the venue did not have."""
+        return [order for order in self._in(("NEVER_ARRIVED",), whose) if order.sent_ns >= since_ns]
+
+    def usage(self, whose: Identity, quote: str) -> Usage:
+        with self._reading() as connection:
+            return _usage(connection, whose, quote, self._clock.now_ns())
+
+    def _in(self, statuses: Sequence[str], whose: Identity | None) -> list[Order]:
         places = ",".join("?" * len(statuses))
         query = f"SELECT {_COLUMNS} FROM exchange_order WHERE status IN ({places})"
         values: tuple[Any, ...] = (*statuses,)
-        if account is not None:
-            query, values = f"{query} AND account = ?", (*values, account)
         with self._reading() as connection:
+            if whose is not None:
+                theirs, names = _theirs(connection, whose)
+                query, values = f"{query} AND {theirs}", (*values, *names)
             return [_order(row) for row in connection.execute(f"{query} ORDER BY sent_ns", values)]
 
     def resolve(self, ref: str) -> Source | None:
@@ -365,7 +405,7 @@ class Ledger:
             try:
                 prepare_calls(journal)
                 with Transaction(journal.connection):
-                    journal.connection.execute(_TABLES)
+                    _prepare(journal.connection)
             except BaseException:
                 journal.close()
                 raise
@@ -378,13 +418,23 @@ class Ledger:
         self._journal = None
 
 
-def _mark(call: Call[Any] | None, calls: CallLog | None) -> None:
+def _prepare(connection: Connection) -> None:
+    """Make the tables; orders from before identities were kept have their account's name for one."""
+    connection.execute(_TABLES + identities.TABLES)
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(exchange_order)")]
+    if "identity" not in columns:
+        connection.execute("ALTER TABLE exchange_order ADD COLUMN identity TEXT NOT NULL DEFAULT ''")
+        connection.execute("UPDATE exchange_order SET identity = account")
+    connection.execute(_MARKED)
+
+
+def _mark(call: Call[Any] | None, calls: CallLog | None, answer: Any) -> None:
     """The record of the call is on the disk: the desk need not write it."""
-    if call is not None and call.record is not None and calls is not None:
+    if call is not None and call.record is not None and calls is not None and answer is not None:
         call.record.stored = call.recorded = True
 
 
-def _insert(connection: Connection, intent: Intent, ref: str, now_ns: int) -> None:
+def _insert(connection: Connection, intent: Intent, whose: str, ref: str, now_ns: int) -> None:
     row = (
         intent.client_order_id,
         ref,
@@ -403,8 +453,9 @@ def _insert(connection: Connection, intent: Intent, ref: str, now_ns: int) -> No
         None,
         0,
         0,
+        whose,
     )
-    connection.execute(f"INSERT INTO exchange_order VALUES({','.join('?' * len(row))})", row)
+    connection.execute(f"INSERT INTO exchange_order({_COLUMNS}) VALUES({','.join('?' * len(row))})", row)
     _index(connection, intent.client_order_id, ref)
 
 
@@ -418,15 +469,22 @@ def _find(connection: Connection, client_order_id: str) -> Order | None:
 
 
 def _order(row: Sequence[Any]) -> Order:
-    return Order(*row[:13], state=State(*row[13:]))
+    return Order(*row[:13], state=State(*row[13:17]), identity=row[17])
 
 
-def _usage(connection: Connection, account: str, quote: str, now_ns: int) -> Usage:
-    minute = "SELECT count(*) FROM exchange_order WHERE account = ? AND sent_ns > ?"
-    in_minute = next(connection.execute(minute, (account, now_ns - MINUTE)))[0]
+def _usage(connection: Connection, whose: Identity, quote: str, now_ns: int) -> Usage:
+    theirs, names = _theirs(connection, whose)
+    minute = f"SELECT count(*) FROM exchange_order WHERE sent_ns > ? AND {theirs}"
+    in_minute = next(connection.execute(minute, (now_ns - MINUTE, *names)))[0]
     day = (
         "SELECT coalesce(sum(max(notional, spent)), 0) FROM exchange_order "
-        "WHERE account = ? AND sent_ns >= ? AND quote = ? AND status NOT IN (?, 'NEVER_ARRIVED')"
+        f"WHERE sent_ns >= ? AND quote = ? AND status NOT IN (?, 'NEVER_ARRIVED') AND {theirs}"
     )
-    values = (account, now_ns - now_ns % DAY, quote, REFUSED)
+    values = (now_ns - now_ns % DAY, quote, REFUSED, *names)
     return Usage(in_minute, next(connection.execute(day, values))[0])
+
+
+def _theirs(connection: Connection, whose: Identity) -> tuple[str, tuple[str, ...]]:
+    """The condition that an order is an account's: by its marks, or by its name, which may have a new key."""
+    found = identities.known(connection, whose)
+    return f"(identity IN ({','.join('?' * len(found))}) OR account = ?)", (*found, whose.name)

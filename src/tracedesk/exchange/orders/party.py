@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tracedesk.exchange.instruments import Instrument
+from tracedesk.exchange.orders.identity import Identity
 
 Levels = Sequence[tuple[int, int]]
 """Prices and quantities in units, best first."""
@@ -68,3 +69,11 @@ class Party:
     venue: Venue
     look: Callable[[str], Awaitable[View]]
     """The market of a symbol; raises INVALID_SYMBOL or VENUE_UNAVAILABLE."""
+    marks: tuple[str, ...] = ()
+    """What tells the account from others, whatever it is called; see `identity`."""
+    place: str = ""
+    """Where the venue is, for the numbers that it gives accounts."""
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.account, self.marks)

@@ -61,9 +61,11 @@ class Sweep:
     cancelled: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Accounts and their orders."""
     failed: dict[str, str] = field(default_factory=dict[str, str])
-    """Accounts where orders may still rest, and why."""
+    """Names of accounts where orders may still rest, and why."""
+    told_by: dict[str, str] = field(default_factory=dict[str, str])
+    """What those accounts are told by, for one may have several names."""
     cleared: set[str] = field(default_factory=set[str])
-    """Accounts whose venue has said that nothing rests."""
+    """What accounts are told by whose venue has said that nothing rests."""
     is_confirmed: bool = False
     again: bool = False
     """Whether orders turned up since, so that no account counts as cleared."""
@@ -76,6 +78,22 @@ class Sweep:
     def news(self) -> tuple[int, frozenset[str]]:
         """What the ledger is told of, when it differs from what it was told before."""
         return len(self.cancelled), frozenset(self.failed)
+
+    def clear(self, identity: str, names: Iterable[str]) -> None:
+        """Nothing rests on an account, under any of its names."""
+        self.cleared.add(identity)
+        self.told_by |= dict.fromkeys(names, identity)
+        for name in [name for name, each in self.told_by.items() if each == identity]:
+            self.failed.pop(name, None)
+
+    def fail(self, identity: str, problems: dict[str, str]) -> None:
+        """Orders may rest on an account, which was tried under these names."""
+        self.failed |= problems
+        self.told_by |= dict.fromkeys(problems, identity)
+
+    def bars(self, name: str, identity: str) -> bool:
+        """Whether an account is still to be cleared."""
+        return name in self.failed or any(self.told_by.get(each) == identity for each in self.failed)
 
     def document(self, sees: Sees = everything) -> dict[str, Any]:
         """What is told to one who may know of some accounts; of the others, how many things are left out."""
@@ -111,10 +129,10 @@ class Sweeping:
         if self.current is not None and self.current.cause == "halt":
             self.current = None
 
-    def check(self, account: str) -> None:
+    def check(self, account: str, identity: str) -> None:
         """Refuse to add to an account that is still to be cleared after a silence."""
         sweep = self.current
-        if sweep is None or sweep.cause != "dead_man" or account not in sweep.failed:
+        if sweep is None or sweep.cause != "dead_man" or not sweep.bars(account, identity):
             return
         message = (
             f"Nobody called for so long that the open orders of {account} are being cancelled, which the "
@@ -187,27 +205,40 @@ class Sweeping:
         await self._out_of_reach(sweep)
 
     async def _clear(self, parties: Iterable[Party], sweep: Sweep) -> None:
-        left = [party for party in parties if party.account not in sweep.cleared]
-        await asyncio.gather(*(self._clear_one(party, sweep) for party in left))
+        names: dict[str, list[Party]] = {}
+        for party in parties:
+            names.setdefault(await self._identity(party), []).append(party)
+        for identity in sweep.cleared & names.keys():
+            sweep.clear(identity, (party.account for party in names.pop(identity)))
+        await asyncio.gather(*(self._clear_one(identity, each, sweep) for identity, each in names.items()))
 
-    async def _clear_one(self, party: Party, sweep: Sweep) -> None:
-        try:
-            problem = await self._cleared(party, sweep)
-        except Exception as fault:
-            log.exception("the orders of %s could not be cancelled", party.account)
-            problem = f"cancelling failed inside this desk ({type(fault).__name__})"
-        if problem is not None:
-            sweep.failed[party.account] = problem
-            return
-        sweep.failed.pop(party.account, None)
-        sweep.cleared.add(party.account)
+    async def _identity(self, party: Party) -> str:
+        found = await noted(lambda: self._desk.ledger.identity(party.identity))
+        return found or next(iter(party.marks), party.account)
+
+    async def _clear_one(self, identity: str, parties: Sequence[Party], sweep: Sweep) -> None:
+        """Clear an account by the first of its names that can: a key may be refused, and another not."""
+        problems: dict[str, str] = {}
+        for party in parties:
+            try:
+                problem = await self._cleared(party, identity, sweep)
+            except Exception as fault:
+                log.exception("the orders of %s could not be cancelled", party.account)
+                problem = f"cancelling failed inside this desk ({type(fault).__name__})"
+            if problem is None:
+                return sweep.clear(identity, (each.account for each in parties))
+            problems[party.account] = problem
+        return sweep.fail(identity, problems)
 
     async def _out_of_reach(self, sweep: Sweep) -> None:
         """Orders of accounts that this desk cannot sign for now rest where they are."""
         ledger, mode = self._desk.ledger, self._desk.settings.mode
         known = await noted(lambda: [*ledger.open(), *ledger.unresolved()]) or []
-        reached = {party.account for party in self._desk.parties()}
-        resting = {order.account for order in known if order.mode == mode} - reached
+        parties = self._desk.parties()
+        reached = {party.account for party in parties}
+        told_by = {await self._identity(party) for party in parties}
+        here = (order for order in known if order.mode == mode and order.identity not in told_by)
+        resting = {order.account for order in here} - reached
         for account in set(sweep.failed) - reached - resting - {_OTHERS}:
             del sweep.failed[account]
         for account in resting:
@@ -215,11 +246,11 @@ class Sweeping:
 
     # --- one account
 
-    async def _cleared(self, party: Party, sweep: Sweep) -> str | None:
+    async def _cleared(self, party: Party, identity: str, sweep: Sweep) -> str | None:
         """What rests goes at once; what is just being sent goes when it has arrived."""
         problem = await self._cancel_all(party, sweep)
         try:
-            async with turn(self._desk.home, party.account, PATIENCE_S):
+            async with turn(self._desk.home, identity, PATIENCE_S):
                 await self._settled(party)
                 return await self._cancel_all(party, sweep)
         except Occupied:
@@ -238,7 +269,7 @@ class Sweeping:
         What the ledger knows goes first: the venue may have no patience left for a long list.
         """
         problem = "orders still rest after they were cancelled"
-        known = await noted(lambda: self._desk.ledger.open(party.account))
+        known = await noted(lambda: self._desk.ledger.open(party.identity))
         symbols = {order.symbol for order in known or ()}
         for _ in range(_ROUNDS):
             try:
@@ -267,7 +298,7 @@ class Sweeping:
             name = told.get("origClientOrderId") or told.get("clientOrderId")
             sweep.cancelled.append((party.account, f"{symbol} {told.get('orderId')} {name}"))
             try:
-                await self._desk.observe(party.account, told)
+                await self._desk.observe(party.identity, told)
             except (SQLiteError, JournalError, OSError):
                 log.exception("order %s was cancelled, which could not be written down", name)
 

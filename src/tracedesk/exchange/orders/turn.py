@@ -24,6 +24,6 @@ class Occupied(ToolError):
         super().__init__("RATE_LIMITED", message, {"retryAfterSeconds": 1})
 
 
-def turn(home: Path, account: str, seconds: float = WAIT_S) -> AbstractAsyncContextManager[None]:
-    """Hold the account against every other call, of this desk and of others on its home."""
-    return turns.turn(home, "orders", account, seconds, Occupied)
+def turn(home: Path, identity: str, seconds: float = WAIT_S) -> AbstractAsyncContextManager[None]:
+    """Hold the account against every other call, of this desk and of others on its home, under any name."""
+    return turns.turn(home, "orders", identity, seconds, Occupied)

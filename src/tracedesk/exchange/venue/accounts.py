@@ -6,6 +6,7 @@ What users hold came from `issuance`, what the background flow trades with them 
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -78,7 +79,12 @@ class Account:
 
     def state(self) -> AccountState:
         balances = {asset: self.balance(asset) for asset in sorted(self.total)}
-        return AccountState(self.name, self.id, self.maker, self.taker, balances, self.updated_ns)
+        return AccountState(self.name, uid(self.name), self.maker, self.taker, balances, self.updated_ns)
+
+
+def uid(name: str) -> int:
+    """The number that clients see of an account: the same in every store of a home, and after a new start."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6])
 
 
 def commission(received: int, rate: int) -> int:
