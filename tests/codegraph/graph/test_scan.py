@@ -277,3 +277,18 @@ def test_a_scan_stops_when_it_is_cancelled(tmp_path: Path) -> None:
 
     with pytest.raises(InterruptedError):
         scan(Jail([tmp_path]), str(tmp_path), [], lambda _: True, Limits(), cancelled)
+
+
+def test_a_named_file_is_taken_by_its_real_path_however_it_is_named(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    _lay(root, ["a/b.py", "c.py", "c.d/e f.py"])
+    _lay(tmp_path, ["c.py", "x.py"])
+    (root / "link").symlink_to("a")
+    (root / "a" / "other.py").symlink_to("../c.py")
+    (root / "out").symlink_to(tmp_path)
+    named = ["a/b.py", "a//b.py", "./a/b.py", "link/b.py", "a/other.py", "c.d/e f.py"]
+    found = scan(
+        Jail([root]), str(root), [*named, "/c.py", "out/x.py", "a/none.py", "a/."], str.isprintable, Limits()
+    )
+    assert found.files == ["a/b.py", "c.d/e f.py", "c.py"]
+    assert _skipped(found) == {"/c.py": "outside", "out/x.py": "outside", "a/none.py": "missing"}

@@ -103,3 +103,38 @@ def test_any_text_at_all_is_cleaned_as_the_shared_rules_clean_it(text: str) -> N
 def test_a_text_without_secrets_is_itself() -> None:
     text = "def token(api):\n    return api.access(token='x', password=None)\n" * 20
     assert without_secrets(text) is text
+
+
+_ASSIGNED = st.tuples(
+    st.sampled_from(
+        ("password", "PASSWD", "passphrase", "secret", "Secret_Access_Key", "token", "api-key", "access_sign")
+    ),
+    st.sampled_from(("", '"', "\\'", "`")),
+    st.sampled_from(
+        (":", "=", " := ", "=>", "===", ": str = ", ":   string   =\n  ", ": &str=", "\n  =\n  ")
+    ),
+    st.sampled_from(("", "'", '\\\\\\"')),
+    st.sampled_from(
+        ("a1B2c3D", "a1B2c3D4", "a1B2 c3D4e5", "correct1horse2", "abcdefgh", "strings1", "a(1B2c3D4")
+    ),
+    st.sampled_from(("", "'", '\\"', ",")),
+).map("".join)
+_CALLED = st.tuples(
+    st.sampled_from(("postgres://", "x:/", "https://")),
+    st.sampled_from(("", "somebody", "some/body", "a" * 128, "a" * 129)),
+    st.sampled_from((":", "", "::")),
+    st.sampled_from(("", "hunter2", "hunter/2", "h" * 256, "h" * 257)),
+    st.sampled_from(("@", "", " @")),
+).map("".join)
+_BORNE = st.tuples(
+    st.sampled_from(("Bearer", "basic", "BASIC")),
+    st.sampled_from((" ", "\t  ", "     ", "\n")),
+    st.sampled_from((_RANDOM[:15], _RANDOM[:16], _RANDOM, "a" * 20)),
+).map("".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(_ASSIGNED | _CALLED | _BORNE, _CODE)
+def test_what_is_nearly_a_secret_is_judged_as_the_shared_rules_judge_it(text: str, before: str) -> None:
+    whole = f"{before}\n    {text}\n{before}"
+    assert without_secrets(whole) == redact_text(whole)

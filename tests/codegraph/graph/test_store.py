@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.codegraph.graph.projects import Desk, Here, dangling
-from tests.support import run
+from tests.support import BOUND, run
 from tracedesk.codegraph.graph.nodes import chunks_of, counts_of, file_at, files_of, imports_of, symbols_of
 from tracedesk.codegraph.graph.readers import Readers
 from tracedesk.codegraph.graph.schema import GraphError, chunk_fts, file_fts, name_fts
@@ -189,9 +189,10 @@ def test_readers_that_come_while_the_file_is_being_made_wait_for_it(tmp_path: Pa
 def test_a_read_ends_with_the_call_that_asked_for_it(desk: Desk) -> None:
     desk.index()
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def work(connection: Connection) -> None:
+        begun.set()
         try:
             next(connection.execute(endless))
         except InterruptError:
@@ -200,8 +201,10 @@ def test_a_read_ends_with_the_call_that_asked_for_it(desk: Desk) -> None:
 
     async def main() -> int:
         readers = Readers(desk.store, 1)
+        reading = asyncio.ensure_future(readers.run(work))
+        await asyncio.to_thread(begun.wait, BOUND)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(readers.run(work), 0.2)
+            await asyncio.wait_for(reading, 0.05)
         assert ended.is_set()
         count = await readers.run(lambda connection: next(connection.execute("SELECT count(*) FROM file"))[0])
         readers.close()

@@ -94,24 +94,27 @@ class _Reading:
         return tuple(symbols)
 
     def _symbol(self, place: int, definition: Nested, outer: Symbol | None) -> Symbol:
-        mark, text = definition.mark, self.text
-        end = -mark.end if outer is None else min(-mark.end, outer.span.end_byte)
-        header = text[mark.header_start : min(mark.header_end or end, mark.header_start + HEADER)]
-        before = text[mark.start : mark.name_start]
-        owner, name = names.split(text[mark.name_start : mark.name_end], self.language)
-        around = _OUTSIDE if outer is None else (outer.kind, outer.exported, outer.span.start_byte)
+        mark, kind, parent, _ = definition
+        start, end, _, _, name_start, name_end, header_start, header_end = mark
+        text, end, around = self.text, -end, _OUTSIDE
+        if outer is not None:
+            end = min(end, outer.span.end_byte)
+            around = (outer.kind, outer.exported, outer.span.start_byte)
+        header = text[header_start : min(header_end or end, header_start + HEADER)]
+        before = text[start:name_start]
+        owner, name = names.split(text[name_start:name_end], self.language)
         marked = self.any_marked and self._marked(definition)
-        case = make(exports.Case, (name, definition.kind, mark.start, before, header, *around, marked))
-        span = self.source.span(mark.start, end)
+        case = make(exports.Case, (name, kind, start, before, header, *around, marked))
+        span = self.source.span(start, end)
         values = (
             name,
             self._qualified(definition, outer, owner, name, header),
-            names.kind(definition.kind, name, before),
+            names.kind(kind, name, before) if kind == "variable" else kind,
             span,
-            signature(header, has_body=mark.header_end > 0, hash_comments=self.hash_comments),
+            signature(header, has_body=header_end > 0, hash_comments=self.hash_comments),
             self._doc(place, span.start, outer),
             self.exported(case),
-            None if outer is None else definition.parent,
+            None if outer is None else parent,
         )
         return make(Symbol, values)
 

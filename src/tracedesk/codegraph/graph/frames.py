@@ -6,6 +6,7 @@ Marshal is for one interpreter; both ends are this program.
 from __future__ import annotations
 
 import marshal
+import os
 import struct
 from typing import Any, Final
 
@@ -22,9 +23,34 @@ def packed(value: Any) -> bytes:
     return LENGTH.pack(len(body)) + body
 
 
-def unpacked(body: bytes) -> Any:
+def unpacked(body: bytes | bytearray) -> Any:
     """What a frame's body holds."""
     return marshal.loads(body)
+
+
+class Frames:
+    """The frames of a pipe, whose bytes come in pieces: each is read to where it will stay."""
+
+    def __init__(self) -> None:
+        self._part = bytearray(LENGTH.size)
+        self._filled = 0
+        self._is_body = False
+        self.is_ended = False
+
+    def read(self, fd: int) -> bytearray | None:
+        """Read what is there of one frame; its body when that was the last of it."""
+        count = os.readv(fd, [memoryview(self._part)[self._filled :]])
+        self._filled += count
+        self.is_ended = not count
+        if self._filled < len(self._part):
+            return None
+        part, self._filled = self._part, 0
+        self._is_body = not self._is_body
+        if self._is_body:
+            self._part = bytearray(LENGTH.unpack(part)[0])
+            return None
+        self._part = bytearray(LENGTH.size)
+        return part
 
 
 def plain(outcome: Outcome) -> tuple[Any, ...]:

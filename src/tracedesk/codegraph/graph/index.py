@@ -14,8 +14,9 @@ from typing import Any, Final, Protocol
 
 from tracedesk.codegraph.graph.ahead import made_ahead
 from tracedesk.codegraph.graph.change import apply
+from tracedesk.codegraph.graph.garbage import fewer_collections
 from tracedesk.codegraph.graph.limits import Limits, Skip
-from tracedesk.codegraph.graph.nodes import counts_of
+from tracedesk.codegraph.graph.nodes import COUNTED, counts_of
 from tracedesk.codegraph.graph.reports import IndexReport
 from tracedesk.codegraph.graph.resolve import Pair, resolved
 from tracedesk.codegraph.graph.rows import FileRows, Outcome, Same, Skipped, Task
@@ -116,6 +117,8 @@ class _Run:
     changed: int = 0
     touched: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     """Files with the same content and a new time of writing."""
+    written: dict[str, int] | None = None
+    """Nodes and edges of a graph that is built beside, counted as they are written."""
 
     def tasks(self, paths: Iterable[str], *, afresh: bool) -> list[Task]:
         return [self._task(path, afresh) for path in paths]
@@ -170,7 +173,7 @@ class _Run:
             root=self.root,
             graph_version=version,
             indexed_files=sorted(self.accepted),
-            counts={**counts_of(connection, project), "other_files": self.scanned.others},
+            counts={**(self.written or counts_of(connection, project)), "other_files": self.scanned.others},
             coverage=coverage_of(connection, project),
             whole=self.is_whole,
             changed=self.changed,
@@ -362,21 +365,38 @@ def _again(
 
 def _rebuilt(run: _Run, outcomes: Generator[list[FileRows]]) -> IndexReport:
     """Build the project's graph beside the one that readers see, then take its place."""
+    with fewer_collections():
+        return _built(run, outcomes)
+
+
+def _built(run: _Run, outcomes: Generator[list[FileRows]]) -> IndexReport:
     with run.store.writing() as connection:
         query = "INSERT INTO project(root, state, extractor) VALUES(?, 'building', ?) RETURNING id"
         project: int = next(connection.execute(query, (run.root, run.extractor)))[0]
         create_fts(connection, project)
+    written: dict[str, int] = dict.fromkeys(COUNTED, 0)
     with closing(outcomes):
         for batch in _batches(outcomes):
             with run.store.writing() as connection:
                 insert_files(connection, project, batch)
+            _count(written, batch)
     _refuse_emptiness(run, _has_files(run))
-    _build_edges(run, project)
+    _build_edges(run, project, written)
+    run.written = written
     with run.store.writing() as connection:
         removed = _replace(run, connection, project)
         report = _finish(run, connection, project, removed)
     run.store.sweep(run.root)
     return report
+
+
+def _count(written: dict[str, int], batch: Sequence[FileRows]) -> None:
+    written["files"] += len(batch)
+    for rows in batch:
+        written["symbols"] += len(rows.symbols[0])
+        written["chunks"] += len(rows.chunks[0])
+        written["references"] += len(rows.references[0])
+        written["imports"] += len(rows.imports[0])
 
 
 def _batches(outcomes: Iterator[list[FileRows]]) -> Iterator[list[FileRows]]:
@@ -392,10 +412,14 @@ def _batches(outcomes: Iterator[list[FileRows]]) -> Iterator[list[FileRows]]:
         yield batch
 
 
+_EDGES: Final = {
+    FILE_IMPORTS_FILE: "file_imports_file",
+    SYMBOL_REFERENCES_SYMBOL: "symbol_references_symbol",
+}
 _RESOLVING: Final = {FILE_IMPORTS_FILE: "resolving imports", SYMBOL_REFERENCES_SYMBOL: "resolving references"}
 
 
-def _build_edges(run: _Run, project: int) -> None:
+def _build_edges(run: _Run, project: int, written: dict[str, int]) -> None:
     """Write the edges while a thread works out the next; the full text is settled before the first."""
     total = len(run.scanned.files)
 
@@ -412,6 +436,7 @@ def _build_edges(run: _Run, project: int) -> None:
             run.progress(total, total, _RESOLVING[kind])
             with run.store.writing() as connection:
                 insert_edges(connection, kind, pairs)
+            written[_EDGES[kind]] += len(pairs)
 
 
 def _replace(run: _Run, connection: Connection, project: int) -> list[str]:

@@ -11,6 +11,8 @@ import posixpath
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from tracedesk.codegraph.graph.model import make
+
 FAMILIES: Final[dict[str, int]] = {
     "python": 1, "vyper": 1,
     "javascript": 2, "typescript": 2, "tsx": 2, "jsx": 2,
@@ -36,7 +38,7 @@ class Want(NamedTuple):
 
     @property
     def stem(self) -> str:
-        return posixpath.basename(self.tail)
+        return self.tail.rpartition("/")[2]
 
 
 class Candidate(NamedTuple):
@@ -80,13 +82,12 @@ def wants(family: int, path: str, module: str, names: Sequence[str]) -> tuple[Wa
     rule = _RULES.get(family)
     if rule is None or not module:
         return ()
-    return tuple(dict.fromkeys(want for want in rule(path, module, names) if _is_sound(want)))
+    return tuple(dict.fromkeys([want for want in rule(path, module, names) if _is_sound(want)]))
 
 
 def _is_sound(want: Want) -> bool:
-    return (
-        not want.tail.startswith(("..", "/")) and (want.exact or bool(want.tail)) and len(want.tail) < 1_000
-    )
+    tail, exact = want
+    return not tail.startswith(("..", "/")) and (exact or bool(tail)) and len(tail) < 1_000
 
 
 def _python(path: str, module: str, names: Sequence[str]) -> Iterable[Want]:
@@ -95,10 +96,11 @@ def _python(path: str, module: str, names: Sequence[str]) -> Iterable[Want]:
     tail = rest.replace(".", "/")
     if dots:
         tail = _climbed(posixpath.dirname(path), dots - 1, tail)
-    yield Want(tail, exact=dots > 0)
+    found = [make(Want, (tail, dots > 0))]
     for name in names:
         if name != "*" and name == name.lower():
-            yield Want(posixpath.join(tail, name), exact=dots > 0)
+            found.append(make(Want, (posixpath.join(tail, name) if tail else name, dots > 0)))
+    return found
 
 
 def _climbed(folder: str, levels: int, tail: str) -> str:
@@ -198,7 +200,9 @@ def meant(
     ]
     if not fitting:
         return []
-    best = min(fitting, key=lambda found: (*_distance(found.trail, folder, family), found.path))
+    best = fitting[0]
+    if len(fitting) > 1:
+        best = min(fitting, key=lambda found: (*_distance(found.trail, folder, family), found.path))
     if family != GO:
         return [best]
     package = sorted((f for f in fitting if f.trail == best.trail), key=lambda f: f.path)

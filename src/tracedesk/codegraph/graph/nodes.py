@@ -109,10 +109,14 @@ def chunks_of(connection: Connection, file: int) -> list[ChunkRow]:
     return [ChunkRow(*row) for row in connection.execute(query, rows_of(file))]
 
 
+COUNTED: Final = (
+    "files", "symbols", "chunks", "references", "imports", "symbol_references_symbol", "file_imports_file",
+)  # fmt: skip
+
+
 def counts_of(connection: Connection, project: int) -> dict[str, int]:
     """How many nodes and edges of each kind a project has."""
-    counts = dict.fromkeys(("files", "symbols", "chunks", "references", "imports"), 0)
-    counts |= {"symbol_references_symbol": 0, "file_imports_file": 0}
+    counts: dict[str, int] = dict.fromkeys(COUNTED, 0)
     ids = [row[0] for row in connection.execute(_LIVE, (project,))]
     counts["files"] = len(ids)
     if not ids:

@@ -7,6 +7,7 @@ else: a process that ends is replaced, and a file that ends one by itself is lef
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import selectors
 import subprocess
@@ -19,7 +20,7 @@ from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, field
 from typing import IO, Any, Final, Protocol, cast
 
-from tracedesk.codegraph.graph.frames import LENGTH, outcome, packed, unpacked
+from tracedesk.codegraph.graph.frames import Frames, outcome, packed, unpacked
 from tracedesk.codegraph.graph.limits import Limits
 from tracedesk.codegraph.graph.rows import Outcome, Skipped, Task
 from tracedesk.codegraph.graph.schema import GraphError
@@ -42,8 +43,10 @@ KEPT: Final = 1
 SILENCE_SECONDS: Final = 60.0
 """A worker that says nothing for so long, with work before it, is ended."""
 
+_PIPE_BYTES: Final = 1 << 20
+"""Room for a chunk's rows, so that a worker need not wait until they are read."""
+
 COMMAND: Final = (sys.executable, "-P", "-m", "tracedesk.codegraph.graph.worker")
-_READ: Final = 1 << 20
 
 
 class Parsing(Protocol):
@@ -75,7 +78,7 @@ class _Chunk:
 class _Worker:
     process: subprocess.Popen[bytes]
     given: deque[_Chunk] = field(default_factory=deque[_Chunk])
-    heard: bytearray = field(default_factory=bytearray)
+    heard: Frames = field(default_factory=Frames)
     heard_at: float = field(default_factory=time.monotonic)
     is_ready: bool = False
 
@@ -99,7 +102,12 @@ class _Worker:
 
 
 def _started() -> _Worker:
-    return _Worker(subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+    worker = _Worker(subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+    if sys.platform == "linux":
+        # It may be more than the system allows; then the pipe stays as it is.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(worker.output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return worker
 
 
 class Parsers:
@@ -240,29 +248,23 @@ class _Crew:
     def _listen(self, turn: int) -> None:
         for key, _ in self._selector.select(timeout=0.2):
             worker = cast("_Worker", key.data)
-            data = os.read(worker.output.fileno(), _READ)
-            if data:
-                worker.heard += data
-                worker.heard_at = time.monotonic()
-                self._hear(worker)
-            else:
+            body = worker.heard.read(worker.output.fileno())
+            if worker.heard.is_ended:
                 self._bury(worker)
+            else:
+                worker.heard_at = time.monotonic()
+                if body is not None:
+                    self._hear(worker, body)
         for worker in self._workers():
             if worker.given and time.monotonic() - worker.heard_at > SILENCE_SECONDS:
                 worker.process.kill()
             self._feed(worker, turn)
 
-    def _hear(self, worker: _Worker) -> None:
-        while len(worker.heard) >= LENGTH.size:
-            size = LENGTH.unpack_from(worker.heard)[0]
-            if len(worker.heard) < LENGTH.size + size:
-                return
-            body = bytes(memoryview(worker.heard)[LENGTH.size : LENGTH.size + size])
-            del worker.heard[: LENGTH.size + size]
-            if worker.is_ready:
-                found: list[tuple[Any, ...]] = unpacked(body)
-                self._keep(worker.given.popleft(), [outcome(value) for value in found])
-            worker.is_ready = True
+    def _hear(self, worker: _Worker, body: bytearray) -> None:
+        if worker.is_ready:
+            found: list[tuple[Any, ...]] = unpacked(body)
+            self._keep(worker.given.popleft(), [outcome(value) for value in found])
+        worker.is_ready = True
 
     def _keep(self, chunk: _Chunk, found: list[Outcome]) -> None:
         self._parts.setdefault(chunk.number, []).extend(found)

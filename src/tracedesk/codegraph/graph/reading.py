@@ -25,7 +25,7 @@ _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_
 
 
 class Reading:
-    """Reads files of a project by their real paths. The folder of the last one stays open for the next.
+    """Reads files of a project by their real paths. The folders of the last one stay open for the next.
 
     Folders and files are opened one below the other and no link is followed, as the jail does it; whatever is
     not a plain file of the root's own file system is left to the jail, which says what is wrong.
@@ -35,15 +35,18 @@ class Reading:
         self._jail = jail
         self._root = root
         self._limits = limits
-        self._device = os.stat(jail.resolve(root, ".").path).st_dev
-        self._folder = ""
-        self._fd: int | None = None
+        # The jail vouches for the root, and everything below it is walked.
+        self._top = os.open(jail.resolve(root, ".").path, _FOLDER)
+        self._device = os.fstat(self._top).st_dev
+        self._open: list[tuple[str, int]] = []
+        """The folders from the root's own to that of the last file."""
 
     def __enter__(self) -> Reading:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._leave()
+        self._leave(0)
+        os.close(self._top)
 
     def read(self, path: str) -> Source | str:
         """The file, or the reason for which it is left out."""
@@ -58,8 +61,7 @@ class Reading:
     def _directly(self, path: str) -> tuple[bytes, int] | None:
         folder, name = posixpath.split(path)
         try:
-            self._enter(folder)
-            fd = os.open(name, _FILE, dir_fd=self._fd)
+            fd = os.open(name, _FILE, dir_fd=self._enter(folder))
         except OSError:
             return None
         try:
@@ -74,28 +76,29 @@ class Reading:
         with self._jail.open_read(self._root, path) as file:
             return file.read(self._limits.file_bytes + 1), os.fstat(file.fileno()).st_mtime_ns
 
-    def _enter(self, folder: str) -> None:
-        if self._fd is not None and folder == self._folder:
-            return
-        self._leave()
-        # The jail vouches for the root each time, and everything below it is walked.
-        fd = os.open(self._jail.resolve(self._root, ".").path, _FOLDER)
-        try:
-            for part in folder.split("/") if folder else ():
-                if part in ("", ".", ".."):
-                    raise NotADirectoryError(part)
-                below = os.open(part, _FOLDER, dir_fd=fd)
-                os.close(fd)
-                fd = below
-        except OSError:
-            os.close(fd)
-            raise
-        self._folder, self._fd = folder, fd
+    def _enter(self, folder: str) -> int:
+        """Open a folder; those above it that are open already are not opened again."""
+        parts = folder.split("/") if folder else []
+        shared = 0
+        for part, (known, _) in zip(parts, self._open, strict=False):
+            if part != known:
+                break
+            shared += 1
+        self._leave(shared)
+        for part in parts[shared:]:
+            if part in ("", ".", ".."):
+                raise NotADirectoryError(part)
+            self._open.append((part, os.open(part, _FOLDER, dir_fd=self._fd)))
+        return self._fd
 
-    def _leave(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+    @property
+    def _fd(self) -> int:
+        return self._open[-1][1] if self._open else self._top
+
+    def _leave(self, depth: int) -> None:
+        """Close all folders that are deeper."""
+        while len(self._open) > depth:
+            os.close(self._open.pop()[1])
 
 
 def read_source(jail: Jail, root: str, path: str, limits: Limits) -> Source | str:
@@ -117,9 +120,18 @@ def flaw(data: bytes, limits: Limits) -> str | None:
         return "too_large"
     if b"\0" in data[:SNIFFED]:
         return "binary"
-    if len(data) > limits.line_chars and max(map(len, data.split(b"\n"))) > limits.line_chars:
-        return "minified"
-    return None
+    return "minified" if _has_longer_line(data, limits.line_chars) else None
+
+
+def _has_longer_line(data: bytes, most: int) -> bool:
+    at = 0
+    while len(data) - at > most:
+        # The last end of a line within reach: all lines before it are short enough.
+        end = data.rfind(b"\n", at, at + most + 1)
+        if end < 0:
+            return True
+        at = end + 1
+    return False
 
 
 def decoded(data: bytes) -> str | None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Generator, Iterable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
+
+import orjson
 
 from tracedesk.codegraph.graph.modules import Candidate, Want, family_of, may_fit, meant, trail_of, wants
 from tracedesk.codegraph.graph.schema import (
@@ -30,6 +32,7 @@ MOST_NEAR: Final = 4
 
 Pair = tuple[int, int]
 
+_IN_FILE: Final = "id BETWEEN ? AND ?"
 _FEW: Final = 32
 _CACHED: Final = 65_536
 
@@ -51,20 +54,15 @@ class Resolver:
 
     def imports_of(self, file: int, path: str, family: int) -> set[int]:
         """The files that a file imports."""
-        query = "SELECT module, names FROM import WHERE id BETWEEN ? AND ?"
-        found: set[int] = set()
-        for module, names in self._connection.execute(query, rows_of(file)):
-            found |= self._meant(path, family, module, names)
-        return found
-
-    def _meant(self, path: str, family: int, module: str, names: str) -> set[int]:
+        query = f"SELECT {_listed('module', 'names')} FROM import WHERE {_IN_FILE}"
         folder = posixpath.dirname(path)
         found: set[int] = set()
-        for want in wants(family, path, module, names.split()):
-            files = self.meant_from(want, folder, family)
-            if any(candidate.path == path for candidate in files):
-                files = meant(want, folder, family, self.candidates_for(want), but=path)
-            found.update(candidate.id for candidate in files)
+        for module, names in zip(*self._columns(query, rows_of(file)), strict=True):
+            for want in wants(family, path, module, names.split()):
+                files = self.meant_from(want, folder, family)
+                if path in [candidate.path for candidate in files]:
+                    files = meant(want, folder, family, self.candidates_for(want), but=path)
+                found.update([candidate.id for candidate in files])
         return found
 
     def _meant_from(self, want: Want, folder: str, family: int) -> list[Candidate]:
@@ -91,25 +89,33 @@ class Resolver:
 
     def references_of(self, file: int, family: int, imported: Iterable[int]) -> set[Pair]:
         """The edges from the symbols of a file."""
-        query = "SELECT name, holder FROM reference WHERE id BETWEEN ? AND ? AND holder IS NOT NULL"
-        uses = list(self._connection.execute(query, rows_of(file)))
-        if not uses:
+        query = f"SELECT {_listed('name', 'holder')} FROM reference WHERE {_IN_FILE} AND holder IS NOT NULL"
+        names, holders = self._columns(query, rows_of(file))
+        if not names:
             return set()
         local, parents = self._local(file)
-        near = self._near(imported, family, {name for name, _ in uses} - local.keys())
+        near = self._near(imported, family, set(names) - local.keys())
+        # What a name means is the same for all that use it, but where the file defines it more than once.
+        known: dict[str, Sequence[int]] = {name: here for name, here in local.items() if len(here) == 1}
         edges: set[Pair] = set()
-        for name, holder in uses:
-            here = local.get(name)
-            if here is not None:
-                targets: Sequence[int] = _own(here, parents, holder)
-            elif (among := near.get(name)) is not None:
-                targets = among if len(among) <= MOST_NEAR else ()
-            else:
-                targets = self.everywhere(name, family)
+        for name, holder in zip(names, holders, strict=True):
+            targets = known.get(name)
+            if targets is None:
+                if (here := local.get(name)) is not None:
+                    targets = _own(here, parents, holder)
+                else:
+                    targets = known[name] = self._afar(name, near, family)
             for target in targets:
                 if target != holder:
                     edges.add((holder, target))
         return edges
+
+    def _afar(self, name: str, near: dict[str, list[int]], family: int) -> Sequence[int]:
+        """What a name means that its file does not define."""
+        among = near.get(name)
+        if among is None:
+            return self.everywhere(name, family)
+        return among if len(among) <= MOST_NEAR else ()
 
     def holders(self, name: str, file: int) -> list[int]:
         """The symbols of a file that use a name."""
@@ -151,12 +157,11 @@ class Resolver:
 
     def _local(self, file: int) -> tuple[dict[str, list[int]], dict[int, int | None]]:
         local: dict[str, list[int]] = {}
-        parents: dict[int, int | None] = {}
-        query = "SELECT id, name, parent FROM symbol WHERE id BETWEEN ? AND ?"
-        for id, name, parent in self._connection.execute(query, rows_of(file)):
+        query = f"SELECT {_listed('id', 'name', 'parent')} FROM symbol WHERE {_IN_FILE}"
+        ids, names, outer = self._columns(query, rows_of(file))
+        for id, name in zip(ids, names, strict=True):
             local.setdefault(name, []).append(id)
-            parents[id] = parent
-        return local, parents
+        return local, dict(zip(ids, outer, strict=True))
 
     def _named_in(
         self, name: str, file: int, family: int, holders: Iterable[int]
@@ -179,10 +184,18 @@ class Resolver:
 
     def _exported_in(self, file: int, family: int) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
-        query = "SELECT name, id FROM symbol WHERE id BETWEEN ? AND ? AND scope = ?"
-        for name, id in self._connection.execute(query, (*rows_of(file), family)):
+        query = f"SELECT {_listed('name', 'id')} FROM symbol WHERE {_IN_FILE} AND scope = ?"
+        names, ids = self._columns(query, (*rows_of(file), family))
+        for name, id in zip(names, ids, strict=True):
             found.setdefault(name, []).append(id)
         return found
+
+    def _columns(self, query: str, bindings: Sequence[Any]) -> list[list[Any]]:
+        """The columns of a file's rows, as one row of lists.
+
+        Row by row, the interpreter's lock would be handed over for each.
+        """
+        return [orjson.loads(column) for column in next(self._connection.execute(query, bindings))]
 
     def named_in_scope(self, name: str, file: int, family: int) -> list[int]:
         query = "SELECT id FROM symbol WHERE project = ? AND name = ? AND scope = ? AND id BETWEEN ? AND ?"
@@ -198,6 +211,10 @@ class Resolver:
         query = "SELECT id FROM symbol WHERE project = ? AND name = ? AND scope = ? LIMIT ?"
         rows = self._connection.execute(query, (self.project, name, family, most))
         return tuple(row[0] for row in rows)
+
+
+def _listed(*columns: str) -> str:
+    return ", ".join([f"json_group_array({column})" for column in columns])
 
 
 def _own(here: Sequence[int], parents: dict[int, int | None], holder: int) -> Sequence[int]:

@@ -140,29 +140,24 @@ def _same(text: str) -> str:
 
 
 def _symbol_columns(symbols: Sequence[Symbol], family: int, tidy: Callable[[str], str]) -> list[Any]:
+    if not symbols:
+        return [[] for _ in range(12)]
+    names, qualified, kinds, spans, signatures, docs, exported, parents = zip(*symbols, strict=True)
     return [
-        [s.name for s in symbols],
-        [s.qualified for s in symbols],
-        [s.kind for s in symbols],
-        [s.span.start for s in symbols],
-        [s.span.end for s in symbols],
-        [s.span.start_byte for s in symbols],
-        [s.span.end_byte for s in symbols],
-        [tidy(s.signature) for s in symbols],
-        [tidy(s.doc) for s in symbols],
-        [int(s.exported) for s in symbols],
-        [s.parent for s in symbols],
-        [family if s.exported else 0 for s in symbols],
+        names,
+        qualified,
+        kinds,
+        *zip(*spans, strict=True),
+        signatures if tidy is _same else [tidy(signature) for signature in signatures],
+        docs if tidy is _same else [tidy(doc) for doc in docs],
+        [int(is_exported) for is_exported in exported],
+        parents,
+        [family if is_exported else 0 for is_exported in exported],
     ]
 
 
 def _reference_columns(references: Sequence[Reference]) -> list[Any]:
-    return [
-        [r.name for r in references],
-        [r.kind for r in references],
-        [r.line for r in references],
-        [r.holder for r in references],
-    ]
+    return list(zip(*references, strict=True)) if references else [[], [], [], []]
 
 
 def _import_columns(imports: Sequence[Import]) -> list[Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import heapq
 import os
+import re
 import stat
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +22,8 @@ Takes = Callable[[str], bool]
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _IGNORE_BYTES: Final = 1_000_000
+_LONGEST_STRAIGHT: Final = 200
+_SIMPLE: Final = re.compile(r"[\w.][\w./ +,@=-]*").fullmatch
 MOST_SKIPPED: Final = 20_000
 """So many skipped files are named; the rest are counted."""
 
@@ -116,6 +119,7 @@ class _Walk:
         self._found: set[str] = set()
         self._walked: set[str] = set()
         self._linked: list[str] = []
+        self._straight: dict[str, bool] = {}
         self._scan = Scan(root)
 
     @property
@@ -146,8 +150,7 @@ class _Walk:
     def enter(self, entry: str) -> None:
         """Take one entry of the caller's list."""
         try:
-            path = relative(self._jail, self._scan.root, entry)
-            mode = os.lstat(os.path.join(self._scan.root, path)).st_mode
+            path, mode = self._located(entry)
         except PathRefused as refused:
             return self._scan.skip(entry, refused.reason)
         except OSError as problem:
@@ -160,6 +163,32 @@ class _Walk:
         if (verdict := builtin(path)) == "secret":
             return self._scan.skip(entry, verdict)
         return self._take(path)
+
+    def _located(self, entry: str) -> tuple[str, int]:
+        """The real path below the root that an entry names, with its mode."""
+        if self._is_straight(entry):
+            # What is there need not be found out again for each part of the path.
+            with suppress(OSError):
+                mode = os.lstat(f"{self._scan.root}/{entry}").st_mode
+                if stat.S_ISREG(mode):
+                    return entry, mode
+        path = relative(self._jail, self._scan.root, entry)
+        return path, os.lstat(os.path.join(self._scan.root, path)).st_mode
+
+    def _is_straight(self, entry: str) -> bool:
+        """Whether an entry is relative and of simple signs, and its folder's real path is as it is named."""
+        folder, _, name = entry.rpartition("/")
+        if name in ("", ".", "..") or len(entry) > _LONGEST_STRAIGHT or not _SIMPLE(entry):
+            return False
+        if folder not in self._straight:
+            self._straight[folder] = not folder or self._is_real(folder)
+        return self._straight[folder]
+
+    def _is_real(self, folder: str) -> bool:
+        try:
+            return relative(self._jail, self._scan.root, folder) == folder
+        except PathRefused:
+            return False
 
     def _take(self, path: str) -> None:
         if not path.isprintable():

@@ -10,7 +10,9 @@ from tracedesk.primitives.redaction import redact_text
 
 # A search runs at memory speed as far as the letter that its pattern begins with, so each pattern begins with
 # a rare letter, looks back for what stands before it, and says as many things as share that letter.
-_FOLLOWED: Final = r"\\{0,3}[\"'`]?\s{0,4}[:=]"
+_FOLLOWED: Final = r"\\{0,3}[\"'`]?\s{0,4}[:=][:=>&string\s]{0,20}\\{0,3}[\"'`]?[^\s\"'`]{8}"
+"""What stands between a name and its value, and as much of a value as the shortest that is a secret."""
+_MARKS: Final = r"\"'`<>{}\\"
 _KEYS: Final = "|".join(
     f"(?<={name}{between}key)"
     for name in ("api", "access", "private", "signing", "listen")
@@ -22,9 +24,9 @@ SMALL: Final = (
     r"-(?:(?<=sk-)|(?<=xapp-)|(?<=gl[dr]t-)|(?<=glpat-)|(?<=glptt-)|(?<=glcbt-))",
     "xox",
     r"9(?<=ya29)\.",
-    "/(?<=:/)/",
+    rf"/(?<=:/)/[^\s/:@\[\]{_MARKS}]{{0,128}}+:[^\s/@{_MARKS}]{{1,256}}+@",
     "z(?<=authoriz)ation",
-    "b(?:earer|asic)",
+    r"b(?:earer|asic)[ \t]{1,4}[a-z0-9._~+/=-]{16}",
     f"g(?<=sig)n(?:ature=|(?:{_SIGNS}){_FOLLOWED})",
     f"pass(?:w(?:or)?d|phrase){_FOLLOWED}",
     f"cr(?<=secr)et(?:[_-]?access)?(?:[_-]?key)?{_FOLLOWED}",
@@ -38,12 +40,17 @@ CASED: Final = ("A(?:(?:KI|SI|BI|CC)A|Iza|(?<=pypi-A)gE)", "J(?<=eyJ)", "X(?<=GO
 BLOCK: Final = "PRIVATE KEY"
 """The one thing that spans lines."""
 
+_SHORTEST: Final = 8
+"""No rule finds a secret in a shorter text."""
+
 _AFTER: Final = 80
 """A name's value may stand on the next line."""
 
 
 def without_secrets(text: str) -> str:
     """The text with its secrets replaced, as `redact_text` replaces them; itself when there are none."""
+    if len(text) < _SHORTEST:
+        return text
     folded = text.lower()
     if BLOCK in text or len(folded) != len(text):
         redacted = redact_text(text)

@@ -17,7 +17,7 @@ from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives import json
 
 _CACHE_KIB: Final = 32_768
-_CHECKPOINT_PAGES: Final = 8_192
+_CHECKPOINT_PAGES: Final = 16_384
 _COLUMNS: Final = "id, root, graph_version, extractor, indexed_ns, updated_ns"
 _FILES_AT_ONCE: Final = 200
 _ROWS_AT_ONCE: Final = 20_000

@@ -59,8 +59,9 @@ def comment_above(source: Source, row: int, hash_marks: bool) -> str:
     """Return the first sentence of the comment that ends on the line before a row."""
     if row < 1:
         return ""
-    above = source.text[source.starts[row - 1] : source.starts[row]]
-    if (hash_marks and b"#" not in above) or not _ENDS[hash_marks](source.line(row - 1)):
+    if hash_marks and source.text.find(b"#", source.starts[row - 1], source.starts[row]) < 0:
+        return ""
+    if not _ENDS[hash_marks](source.line(row - 1)):
         return ""
     lines: list[bytes] = []
     block = False

@@ -36,15 +36,18 @@ _BODILESS = frozenset(("variable", "constant", "field"))
 _NEED_BODY = frozenset(("struct_specifier", "enum_specifier", "class_specifier"))
 
 
-Place = tuple[int, int, int]
+Place = tuple[int, int, int] | tuple[int, int, int, "Mark"]
+"""Where a thing starts, where it ends (negative, so that of two with one start the longer comes first) and
+what it is; of a definition its mark too. Sorting is quicker where all are plain tuples.
+"""
 
 
 class Mark(NamedTuple):
-    """A definition; it begins as a place does. Sorting puts what holds before what is held."""
+    """A definition; it begins as a place does."""
 
     start: int
     end: int
-    """Negative, so that of two marks with one start the longer comes first."""
+    """Negative, as in a place."""
     action: int
     kind: str
     name_start: int
@@ -59,7 +62,7 @@ class Marks:
     """All marks of one file, and where the statements around definitions begin."""
 
     places: list[Place] = field(default_factory=list[Place])
-    """Everything but definitions: where it starts, where it ends (negative) and its action."""
+    """Everything but definitions."""
     definitions: dict[tuple[int, int], Mark] = field(default_factory=dict[tuple[int, int], Mark])
     wraps: dict[int, int] = field(default_factory=dict[int, int])
     leads: dict[int, int] = field(default_factory=dict[int, int])
@@ -89,13 +92,16 @@ class Marks:
             elif action == "reference":
                 self._places(_RANK[_TAG_REFERENCES.get(kind, "call")], names)
 
-    def sorted(self) -> list[Place | Mark]:
-        """Return everything in the order of the text, each definition from where its statement begins."""
+    def sorted(self) -> list[Place]:
+        """Return everything in the order of the text, each definition from where its statement begins.
+
+        What holds comes before what is held.
+        """
         known = self.definitions.values()
         begun = map(self._begun, known) if self.wraps or self.leads else known
-        marks: list[Place | Mark] = [*begun, *self.places]
-        marks.sort()
-        return marks
+        places = [*((mark[0], mark[1], DEFINITION, mark) for mark in begun), *self.places]
+        places.sort()
+        return places
 
     def _places(self, action: int, nodes: Iterable[Node]) -> None:
         self.places += [(start, -end, action) for start, end in [node.byte_range for node in nodes]]

@@ -15,13 +15,14 @@ _CONST = re.compile(rb"\bconst\b")
 
 def split(name: bytes, language: str) -> tuple[str, str]:
     """Return what a written name belongs to (`A::run` belongs to A), and the name itself."""
+    text = name.decode("utf-8", "replace")
+    if text.isidentifier():
+        return "", text[:LIMIT]
     text = decoded(name)
     if language == "cpp" and "::" in text:
         *owners, last = "".join(text.split()).split("::")
         return ".".join(filter(None, map(space_name, owners))), last[:LIMIT]
-    if not text.isidentifier():
-        text = " ".join(text.split()).strip("\"'`")
-    return "", text[:LIMIT]
+    return "", " ".join(text.split()).strip("\"'`")[:LIMIT]
 
 
 def joined(*parts: str) -> str:

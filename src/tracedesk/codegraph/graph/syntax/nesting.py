@@ -64,43 +64,47 @@ class Nest:
     exported: set[bytes] = field(default_factory=set[bytes])
 
 
-def nest(text: bytes, marks: Iterable[Place | Mark]) -> Nest:
-    """Give each of the sorted marks the definition it is in."""
+def nest(text: bytes, places: Iterable[Place]) -> Nest:
+    """Give each of the sorted places the definition it is in."""
     found = Nest()
-    references = found.references
+    refer = found.references.setdefault
     stack = [_TOP]
     top = _TOP
     names: set[int] = set()
+    last = -1
     until, holder = top.end, top.symbol
-    for mark in marks:
-        start = mark[0]
+    for place in places:
+        start = place[0]
         if until <= start:
             while stack[-1].end <= start:
                 stack.pop()
             top = stack[-1]
             until, holder = top.end, top.symbol
-        action = mark[2]
+        action = place[2]
         if action >= REFERENCE:
-            if start not in names:
-                names.add(start)
-                name = text[start : -mark[1]]
+            if start != last and start not in names:
+                last = start
+                name = text[start : -place[1]]
                 if action != _ELEMENT or not name[:1].islower():
-                    references.setdefault((name, action, holder), start)
+                    refer((name, action, holder), start)
             continue
-        if isinstance(mark, Mark):
+        if len(place) == 4:
+            mark = place[3]
             names.add(mark.name_start)
+            if top.local and mark.kind in _LOCAL:
+                continue
             top = _define(found, mark, top)
         elif action == SCOPE:
-            top = top._replace(end=min(-mark[1], top.end), local=True)
+            top = top._replace(end=min(-place[1], top.end), local=True)
         else:
-            _note(found, text, mark, holder)
+            _note(found, text, place, holder)
         if top is not stack[-1]:
             stack.append(top)
             until, holder = top.end, top.symbol
     return found
 
 
-def _note(found: Nest, text: bytes, place: Place, holder: int) -> None:
+def _note(found: Nest, text: bytes, place: tuple[int, int, int], holder: int) -> None:
     start, end, action = place
     if action == DOC:
         found.docs.setdefault(holder, (start, -end))
@@ -117,7 +121,7 @@ def _define(found: Nest, mark: Mark, around: _Frame) -> _Frame:
         return around._replace(
             end=end, kind="class" if kind == "impl" else around.kind, spaces=(*around.spaces, mark)
         )
-    if around.local and (kind in _LOCAL or (kind in CALLABLES and not mark.header_end)):
+    if around.local and kind in CALLABLES and not mark.header_end:
         return around
     if around.kind in _HOLD_FIELDS and not around.local:
         kind = _IN_CLASS.get(kind, kind)

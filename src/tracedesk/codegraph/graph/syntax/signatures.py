@@ -29,6 +29,11 @@ def signature(header: bytes, *, has_body: bool, hash_comments: bool) -> str:
         text = _SLASH.sub(b"", text)
     line = decoded(text)
     if "\n" in line or "  " in line or "\t" in line:
-        line = " ".join(line.split()).replace("( ", "(").replace(", )", ")").replace(" )", ")")
+        line = _spaced(line.strip()).replace("( ", "(").replace(", )", ")").replace(" )", ")")
     line = line.strip().removesuffix("=>").rstrip(_TAIL)
     return line if len(line) <= LIMIT else line[: LIMIT - 1].rstrip() + "…"
+
+
+def _spaced(line: str) -> str:
+    """Return the words with a blank between them; no blank but the plain one can be printed."""
+    return line if "  " not in line and line.isprintable() else " ".join(line.split())
