@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.backtest.desks import T0, record
-from tests.support import run
+from tests.support import BOUND, run, until
 from tracedesk.backtest import lanes
-from tracedesk.backtest.lanes import Lanes
+from tracedesk.backtest.lanes import LONG, LOOK, Lanes
 from tracedesk.backtest.query import Recording
 from tracedesk.backtest.recorder import Recorder
 from tracedesk.journal import StreamPruned, UnknownStream
@@ -33,7 +33,12 @@ def head(recording: Recording) -> int:
     return recording.head
 
 
-def test_questions_that_come_together_are_answered_by_one_thread_as_of_one_moment(tmp_path: Path) -> None:
+def test_questions_that_come_together_are_answered_by_one_thread_as_of_one_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However long the first is held, it does not count as long, which would bring in another thread.
+    monkeypatch.setattr(lanes, "LONG", 10 * BOUND)
+
     async def main() -> None:
         rec = recorded(tmp_path)
         readers = Lanes(rec.path, rec.run_id)
@@ -42,7 +47,7 @@ def test_questions_that_come_together_are_answered_by_one_thread_as_of_one_momen
 
         def first(recording: Recording) -> int:
             entered.set()
-            gate.wait(10)
+            gate.wait(BOUND)
             return recording.head
 
         def ask(recording: Recording) -> tuple[int, Any]:
@@ -50,7 +55,7 @@ def test_questions_that_come_together_are_answered_by_one_thread_as_of_one_momen
             return id(recording), recording.head
 
         blocker = asyncio.ensure_future(readers.run(first))
-        await asyncio.to_thread(entered.wait, 10)
+        await asyncio.to_thread(entered.wait, BOUND)
         others = [asyncio.ensure_future(readers.run(ask)) for _ in range(50)]
         await asyncio.sleep(0)
         gate.set()
@@ -99,18 +104,18 @@ def test_a_long_answer_holds_up_neither_the_answers_before_it_nor_the_questions_
 
         def held(number: int, recording: Recording) -> int:
             entered[number].set()
-            gates[number].wait(10)
+            gates[number].wait(2 * BOUND)
             return recording.head
 
         opener = asyncio.ensure_future(readers.run(lambda recording: held(0, recording)))
-        await asyncio.to_thread(entered[0].wait, 10)
+        await asyncio.to_thread(entered[0].wait, BOUND)
         before = asyncio.ensure_future(readers.run(head))
         long = asyncio.ensure_future(readers.run(lambda recording: held(1, recording)))
         behind = [asyncio.ensure_future(readers.run(head)) for _ in range(5)]
         await asyncio.sleep(0)
         gates[0].set()
-        assert await asyncio.wait_for(asyncio.gather(opener, before, *behind), 10) == [3] * 7
-        assert await asyncio.wait_for(readers.run(head), 10) == 3
+        assert await asyncio.wait_for(asyncio.gather(opener, before, *behind), BOUND) == [3] * 7
+        assert await asyncio.wait_for(readers.run(head), BOUND) == 3
         assert not long.done()
         gates[1].set()
         assert await long == 3
@@ -131,11 +136,15 @@ def test_no_more_threads_read_than_there_are_lanes(tmp_path: Path) -> None:
         def held(recording: Recording) -> int:
             inside.append(1)
             most.append(len(inside))
-            gate.wait(0.1)
+            gate.wait(BOUND)
             inside.pop()
             return recording.head
 
-        assert await asyncio.gather(*(readers.run(held) for _ in range(6))) == [3] * 6
+        asked = [asyncio.ensure_future(readers.run(held)) for _ in range(6)]
+        await until(lambda: len(inside) == 2)
+        await asyncio.sleep(5 * (LONG + LOOK))  # a third would have come by now
+        gate.set()
+        assert await asyncio.gather(*asked) == [3] * 6
         assert max(most) == 2
         readers.close()
         rec.close()
@@ -147,9 +156,11 @@ def test_an_interrupt_ends_its_own_read_and_no_other(tmp_path: Path) -> None:
     async def main() -> None:
         rec = recorded(tmp_path)
         readers = Lanes(rec.path, rec.run_id, 1)
+        begun = threading.Event()
         failed: list[BaseException] = []
 
         def endless(recording: Recording) -> None:
+            begun.set()
             try:
                 next(recording.connection.execute(ENDLESS))
             except InterruptError as problem:
@@ -160,7 +171,8 @@ def test_an_interrupt_ends_its_own_read_and_no_other(tmp_path: Path) -> None:
             long = asyncio.ensure_future(readers.run(endless))
             waiting = asyncio.ensure_future(readers.run(endless))
             behind = [asyncio.ensure_future(readers.run(head)) for _ in range(5)]
-            await asyncio.sleep(0.01)
+            await asyncio.to_thread(begun.wait, BOUND)
+            begun.clear()
             waiting.cancel()
             long.cancel()
             assert await asyncio.gather(*behind) == [3] * 5

@@ -78,7 +78,9 @@ def test_a_watch_follows_edits_and_ends_with_ctrl_c(shell: Shell) -> None:
     try:
         first = _line(watch)
         assert first["watching"] == len(INDEXED)
-        (shell.project / "app" / "fresh.py").write_text("def fresh(): ...\n")
+        written = shell.user / "fresh.py"
+        written.write_text("def fresh(): ...\n")
+        written.rename(shell.project / "app" / "fresh.py")  # at once: half a file would be an edit of its own
         added = _line(watch)
         assert added["updated_files"] == ["app/fresh.py"]
         (shell.project / "app" / "fresh.py").unlink()

@@ -19,7 +19,7 @@ from tests.codegraph.desks import INDEXED, Agent, agent, shop
 from tests.support import BOUND, ROOT, modern, run, until
 from tracedesk import contracts
 from tracedesk.codegraph.tools import codegraph
-from tracedesk.journal import Journal, Reader
+from tracedesk.journal import Journal, Reader, sqlite
 from tracedesk.primitives.tokens import at_most
 from tracedesk.wire.dispatch import Origin
 from tracedesk.wire.publish import describe
@@ -199,7 +199,7 @@ def test_an_index_reports_progress_and_the_desk_goes_on_serving_meanwhile(home: 
     project = tmp_path / "large"
     project.mkdir()
     for number in range(400):
-        body = "\n".join(f"def f{number}_{n}(x):\n    return f{number}_{n}(x)" for n in range(40))
+        body = "\n".join(f"def f{number}_{n}(x):\n    return f{number}_{n}(x)" for n in range(15))
         (project / f"m{number}.py").write_text(body)
 
     async def main() -> None:
@@ -800,16 +800,19 @@ def test_attempts_of_projects_outside_the_roots_are_neither_shown_nor_joined(
     run(public())
 
 
-def test_reading_goes_on_while_another_process_writes_to_the_trace(home: Path, project: Path) -> None:
+def test_reading_goes_on_while_another_process_writes_to_the_trace(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What waits for the writer waits longer than any client does.
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 10 * BOUND)
+
     async def main() -> None:
         async with agent(home, project) as desk:
             await fixed(desk, project)
             with Journal(home / "trace.db") as writer, writer.connection:
-                began = asyncio.get_running_loop().time()
                 found = await desk.call("etg_timeline")
                 await desk.call("graph_search", query="session")
                 await desk.call("etg_query_similar_attempts", query="session expires too early")
-                assert asyncio.get_running_loop().time() - began < 4
             assert [row["attempt_id"] for row in found["attempts"]] == ["a-1"]
 
     run(main())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from tests.support import BOUND, Client, Reply
+from tests.support import BOUND, Client, Reply, until
 from tracedesk.config import Settings
 from tracedesk.desk import open_desk
 from tracedesk.fuzz.desk import Campaigns
@@ -105,15 +105,9 @@ class Started:
         os.kill(self.info.pid, signal.SIGKILL)
         self.wait()
 
-    def wait(self) -> None:
+    def wait(self, seconds: float = 2 * BOUND) -> None:
         """Wait, bounded, until its host is gone."""
-
-        async def main() -> None:
-            async with asyncio.timeout(BOUND):
-                while find_one(self.home.path, KIND, self.id) is not None:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-
-        asyncio.run(main())
+        asyncio.run(until(lambda: find_one(self.home.path, KIND, self.id) is None, seconds))
 
 
 def started(home: Path, source: Path, contract: str | None = None, **keys: Any) -> Started:

@@ -44,6 +44,7 @@ def test_the_fuzz_benchmark_states_coverage_workers_and_growth_and_names_what_it
 
 
 @pytest.mark.judge
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_a_guided_call_costs_a_fifth_of_forges_and_half_of_its_plain_one(tmp_path: Path) -> None:
     if fuzz_forge.binary() is None:

@@ -208,7 +208,7 @@ def test_a_second_signal_cuts_the_grace_short(tmp_path: Path) -> None:
                     pass
                 process.send_signal(signal.SIGTERM)
                 with pytest.raises((ToolError, HostGone)):
-                    await asyncio.wait_for(running, 5)
+                    await asyncio.wait_for(running, BOUND)
             assert process.wait(BOUND) == 0
 
     run(main())

@@ -163,7 +163,7 @@ def main() -> None:
     if "--mute" in options:
         signal.pause()
     work = short if "--short" in options else broken if "--broken" in options else tick
-    grace = 0.05 if "--impatient" in options else 10.0
+    grace = 0.05 if "--impatient" in options else 100.0
     serve_host(Path(home), kind, id, METHODS, work=work, nice=5, grace=grace)
 
 

@@ -80,7 +80,7 @@ async def desk(
 ) -> AsyncGenerator[Desk]:
     async with agent(home, {**LIVE, **table}, clock=clock) as found:
         if at is not None:
-            found.trader.broker = LoopbackBroker(at.port, answer_s=0.3, arrives_s=arrives_s)
+            found.trader.broker = LoopbackBroker(at.port, arrives_s=arrives_s)
         yield Desk(found.client, found.numbers, home)
 
 

@@ -373,13 +373,16 @@ def _live(examples: int, steps: int, *, derandomize: bool = False) -> None:
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
-    Lives.seen = Counter()
-    run_state_machine_as_test(Lives, settings=bounds)
-    print(Lives.seen)
     outcomes = ("filled", "partial", "rejected", "open", "cancelled", "repeated", "ended by a move")
     moves = ("fill in a move", "order in a move", "dividend in a move", "split in a move")
-    for what in (*outcomes, *moves, *FINAL, "INVALID_INPUT", "RISK_LIMIT_EXCEEDED"):
-        assert Lives.seen[what] > 0, f"{what} never came up"
+    wanted = {*outcomes, *moves, *FINAL, "INVALID_INPUT", "RISK_LIMIT_EXCEEDED"}
+    Lives.seen = Counter()
+    for _ in range(1 if derandomize else 4):  # lives that are drawn may all miss what is rare
+        run_state_machine_as_test(Lives, settings=bounds)
+        if wanted <= set(+Lives.seen):
+            break
+    print(Lives.seen)
+    assert wanted - set(+Lives.seen) == set(), "it never came up"
 
 
 def test_200_lives_of_an_account_agree_with_a_plain_model() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support import BOUND
 from tracedesk.codegraph.capture import inbox, plugin
 from tracedesk.codegraph.capture.drain import Drain, Drained
 from tracedesk.codegraph.capture.inbox import Drop, Inbox
@@ -24,6 +25,7 @@ from tracedesk.primitives.time import SystemClock
 
 FIXTURES: Final = Path(__file__).parent / "fixtures"
 SCRIPT: Final = plugin.SCRIPT
+PATIENCE: Final = 10
 RECORDED: Final = "qwen_code"
 EVERY: Final = ("qwen_code", "claude_code", "claude_code_older")
 
@@ -38,10 +40,27 @@ class Said:
 
 
 def run_hook(home: Path | None, event: str, body: bytes, *, client: str = "qwen-code", **env: str) -> Said:
-    """The script as a client starts it; without a home it finds the default one."""
+    """The script as a client starts it; without a home it finds the default one.
+
+    One that a busy machine left no time to drop anything is started again.
+    """
     words = [sys.executable, "-I", "-S", str(SCRIPT), client, event, *([str(home)] if home else [])]
-    done = subprocess.run(words, input=body, capture_output=True, timeout=10, check=False, env=env)
-    return Said(done.returncode, done.stdout, done.stderr)
+    for _ in range(PATIENCE):
+        done = subprocess.run(words, input=body, capture_output=True, timeout=BOUND, check=False, env=env)
+        if home is None or not _was_late(home / "inbox" / inbox.LOSSES):
+            break
+    return Said(done.returncode, done.stdout, done.stderr)  # pyright: ignore[reportPossiblyUnboundVariable]
+
+
+def _was_late(losses: Path) -> bool:
+    """Whether a drop was lost for want of time; it is forgotten."""
+    lines = losses.read_text().splitlines(keepends=True) if losses.is_file() else []
+    kept = [line for line in lines if line != "late\n"]
+    if kept != lines:
+        losses.write_text("".join(kept))
+        if not kept:
+            losses.unlink()
+    return kept != lines
 
 
 def fixture(name: str) -> tuple[str, list[dict[str, Any]]]:

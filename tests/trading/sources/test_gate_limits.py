@@ -14,12 +14,12 @@ from tests.trading.sources.parts import (
     NOTHING,
     NOW,
     Scripted,
+    WatchedClock,
     all_good,
     gate,
     got,
     priced,
     refused,
-    settle,
     turning,
 )
 from tracedesk.errors import ToolError
@@ -71,11 +71,11 @@ def test_a_provider_that_asks_for_each_symbol_pays_for_each(tmp_path: Path) -> N
 
 def test_an_unreachable_provider_is_asked_again_after_longer_and_longer_waits(tmp_path: Path) -> None:
     async def scene() -> None:
-        clock, far = ManualClock(), Scripted("far", DOWN, DOWN, all_good)
+        clock, far = WatchedClock(), Scripted("far", DOWN, DOWN, all_good)
         desk = gate(tmp_path, clock, far, attempts=3)
         task = asyncio.create_task(desk.quotes(["A"], NOW, "1"))
         for before, wait in ((1, 0.25), (2, 0.5)):
-            await settle(lambda before=before: len(far.asked) == before)
+            await clock.asleep(wait)
             clock.advance(wait - 0.01)
             await asyncio.sleep(0.01)
             assert len(far.asked) == before
@@ -123,10 +123,10 @@ def test_silence_ends_at_the_time_limit(tmp_path: Path) -> None:
         raise AssertionError
 
     async def scene() -> None:
-        clock = ManualClock()
+        clock = WatchedClock()
         desk = gate(tmp_path, clock, Scripted("far", silent), attempts=1, timeout_ms=700)
         task = asyncio.create_task(desk.quotes(["A"], NOW, "1"))
-        await asyncio.sleep(0.01)
+        await clock.asleep(0.7)
         clock.advance(0.69)
         await asyncio.sleep(0.01)
         assert not task.done()
