@@ -14,12 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 from tests.codegraph.etg.bench import NOON, SECOND, Bench
 from tests.codegraph.etg.rows import tables
 from tests.journal.forks import Server, fork_server, say, say_ready, serve
 from tests.journal.samples import raw
-from tracedesk.codegraph.etg import body, projection, schema
+from tracedesk.codegraph.etg import body, log, projection, schema
 from tracedesk.codegraph.etg.body import Facts
 from tracedesk.codegraph.etg.model import NewEvent
 from tracedesk.journal import Journal, Reader, verify
@@ -63,6 +64,12 @@ def ours(bench: Bench, new: NewEvent, acknowledge: Acknowledge) -> None:
     acknowledge()
 
 
+def ours_carrying(bench: Bench, new: NewEvent, acknowledge: Acknowledge) -> None:
+    """What was logged is carried into the file after every other event, so that kills fall into that too."""
+    with patch.object(log, "CHECKPOINT", 2):
+        ours(bench, new, acknowledge)
+
+
 def acknowledges_first(bench: Bench, new: NewEvent, acknowledge: Acknowledge) -> None:
     """Naive: says that it has logged, and then logs."""
     acknowledge()
@@ -85,7 +92,9 @@ def projects_later(bench: Bench, new: NewEvent, acknowledge: Acknowledge) -> Non
     acknowledge()
 
 
-WRITERS: Final[dict[str, Write]] = {w.__name__: w for w in (ours, acknowledges_first, projects_later)}
+WRITERS: Final[dict[str, Write]] = {
+    writer.__name__: writer for writer in (ours, ours_carrying, acknowledges_first, projects_later)
+}
 
 
 def live(line: str) -> None:

@@ -20,6 +20,10 @@ def test_40_kills_lose_no_acknowledged_event_and_leave_whole_projections(tmp_pat
     _assert_nothing_lost(kill_loggers(tmp_path, "ours", 40), 40)
 
 
+def test_20_kills_while_events_are_carried_into_the_file_lose_none(tmp_path: Path) -> None:
+    _assert_nothing_lost(kill_loggers(tmp_path, "ours_carrying", 20), 20)
+
+
 @pytest.mark.judge
 @pytest.mark.timeout(900)
 def test_1000_kills_lose_no_acknowledged_event_and_leave_whole_projections(tmp_path: Path) -> None:

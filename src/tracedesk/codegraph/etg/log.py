@@ -11,6 +11,7 @@ from typing import Final
 
 from tracedesk.codegraph.etg import body, projection, rebuild, records, schema
 from tracedesk.codegraph.etg.body import Facts, Prepared
+from tracedesk.codegraph.etg.carrier import Carrier
 from tracedesk.codegraph.etg.checks import check
 from tracedesk.codegraph.etg.model import (
     IDLE_NS,
@@ -25,7 +26,7 @@ from tracedesk.codegraph.etg.model import (
 from tracedesk.journal import Journal, JournalBusy, Stream
 from tracedesk.journal.append import Transaction
 from tracedesk.journal.file import MAX_SEQ, SEQ_BITS, key
-from tracedesk.journal.sqlite import Connection, Patience
+from tracedesk.journal.sqlite import Connection, Patience, plan_once
 from tracedesk.journal.stream import every
 from tracedesk.payloads import Payloads
 from tracedesk.primitives.ids import uuid7
@@ -41,13 +42,12 @@ BATCH: Final = 200
 MOST_FOLDED: Final = 20_000
 """Call records that one catching up folds; what is left is for the next."""
 
-CHECKPOINT: Final = 128
-"""Events after which what was logged is brought from the write-ahead log into the file.
+CHECKPOINT: Final = 256
+"""Events after which what was logged is carried from the write-ahead log into the file.
 
-Each changes about twenty pages, so that SQLite would do it after every fiftieth. Who cannot wait is not kept
-waiting by it.
+Each changes about fifteen pages, so that SQLite would do it after every sixtieth, and keep that one waiting.
 """
-_MOST_PAGES: Final = 4_096
+_MOST_PAGES: Final = 8_192
 """Pages in the write-ahead log at which SQLite does it by itself, whatever was written."""
 
 SLOW_SECONDS: Final = 0.005
@@ -85,8 +85,9 @@ class Etg:
         self._lock = threading.Lock()
         self._journal: Journal | None = None
         self._stream: Stream | None = None
+        self._carrier: Carrier | None = None
         self._ahead = 0
-        """Events logged here since what was logged was brought into the file."""
+        """Events logged here since what was logged was last carried into the file."""
         self._slow_until = 0.0
         self._wary, _ = _WARY_SECONDS
         self._known: set[str] = set()
@@ -113,8 +114,7 @@ class Etg:
 
         It takes as long as the disk does. When that was long, it says None for a while, longer each time.
         """
-        is_wary = self._ahead >= CHECKPOINT or monotonic() < self._slow_until
-        if is_wary or not self._lock.acquire(blocking=False):
+        if monotonic() < self._slow_until or not self._lock.acquire(blocking=False):
             return None
         try:
             journal, stream = self._journal, self._stream
@@ -188,7 +188,6 @@ class Etg:
             stream = self._current(journal)
             while (logged := self._taken(journal, stream, batch, beside)) is None:
                 rebuild.resume(journal.connection)
-            self._bring(journal.connection)
         return logged
 
     def _taken(
@@ -202,14 +201,15 @@ class Etg:
             if beside is not None:
                 beside(journal, logged[0])
         self._remember(batch)
-        self._ahead += len(batch)
+        self._count(len(batch))
         return logged
 
-    def _bring(self, connection: Connection) -> None:
-        """Bring what was logged into the file, now and then; what readers still need waits for the next."""
-        if self._ahead >= CHECKPOINT:
+    def _count(self, events: int) -> None:
+        """Have what was logged carried into the file, now and then."""
+        self._ahead += events
+        if self._ahead >= CHECKPOINT and self._carrier is not None:
             self._ahead = 0
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self._carrier.ask()
 
     @contextmanager
     def _whole(self) -> Generator[Journal]:
@@ -221,9 +221,11 @@ class Etg:
             raise
 
     def _shut(self) -> None:
+        if self._carrier is not None:
+            self._carrier.close()
         if self._journal is not None:
             self._journal.close()
-        self._journal = self._stream = None
+        self._journal = self._stream = self._carrier = None
 
     def _remember(self, batch: Sequence[Prepared]) -> None:
         if len(self._known) > _MOST_KNOWN:
@@ -272,6 +274,7 @@ class Etg:
         if self._journal is None:
             journal = Journal(self.path, self._clock)
             try:
+                plan_once(journal.connection)
                 schema.prepare(journal.connection)
                 journal.connection.pragma("wal_autocheckpoint", _MOST_PAGES)
                 if self._on_open is not None:
@@ -280,7 +283,7 @@ class Etg:
             except BaseException:
                 journal.close()
                 raise
-            self._journal = journal
+            self._journal, self._carrier = journal, Carrier(self.path)
         return self._journal
 
     def _current(self, journal: Journal) -> Stream:

@@ -101,13 +101,13 @@ def _create(connection: Connection, event: Stored, project: str, certainty: int)
 
 def _update(connection: Connection, attempt: int, event: Stored, certainty: int, latest: int) -> None:
     counts = int(is_evidence(event))
+    begin_by(connection, attempt, event.time_ns)
     connection.execute(
-        "UPDATE attempt SET certainty = ?, started_ns = min(started_ns, ?), last_ns = max(last_ns, ?), "
+        "UPDATE attempt SET certainty = ?, last_ns = max(last_ns, ?), "
         "graph_version = CASE latest WHEN 0 THEN ? ELSE graph_version END, source = coalesce(source, ?), "
         "latest = max(latest, ?), events = events + ?, evidence = max(evidence, ?) WHERE id = ?",
         (
             certainty,
-            event.time_ns,
             event.time_ns,
             event.body.get("graph"),
             event.source,
@@ -119,6 +119,15 @@ def _update(connection: Connection, attempt: int, event: Stored, certainty: int,
     )
     if event.event >> SEQ_BITS != latest >> SEQ_BITS:
         belong(connection, event.event >> SEQ_BITS, attempt)
+
+
+def begin_by(connection: Connection, attempt: int, time_ns: int) -> None:
+    """An attempt began at that time at the latest.
+
+    Apart from what else changes of it: a change of its start, even to the same, writes two indexes.
+    """
+    change = "UPDATE attempt SET started_ns = ? WHERE id = ? AND started_ns > ?"
+    connection.execute(change, (time_ns, attempt, time_ns))
 
 
 def belong(connection: Connection, stream: int, attempt: int) -> None:

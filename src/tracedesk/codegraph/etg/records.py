@@ -85,10 +85,11 @@ def _is_of_a_stranger(call: dict[str, Any]) -> bool:
 def _attempt(connection: Connection, name: str, start_ns: int, end_ns: int, counts: int) -> int:
     query = "SELECT id FROM attempt WHERE name = ?"
     for (attempt,) in connection.execute(query, (name,)):
+        projection.begin_by(connection, attempt, start_ns)
         connection.execute(
-            "UPDATE attempt SET started_ns = min(started_ns, ?), last_ns = max(last_ns, ?), "
-            "calls = calls + ?, evidence = max(evidence, ?) WHERE id = ?",
-            (start_ns, end_ns, counts, counts, attempt),
+            "UPDATE attempt SET last_ns = max(last_ns, ?), calls = calls + ?, evidence = max(evidence, ?) "
+            "WHERE id = ?",
+            (end_ns, counts, counts, attempt),
         )
         return attempt
     row = (name, DEFAULT_PROJECT, 2, start_ns, end_ns, counts, counts)

@@ -1,0 +1,56 @@
+"""What was logged carried from the write-ahead log into its file, while others go on logging."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import closing
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final
+
+from tracedesk.journal.sqlite import Connection, SQLiteError, connect
+
+log = logging.getLogger(__name__)
+
+_PASSES: Final = 4
+"""Tries to carry also what was logged meanwhile: only when nothing is left does the log begin anew."""
+
+
+class Carrier:
+    """Carries in a thread and by a connection of its own, so that nobody who logs waits for it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._asked: SimpleQueue[bool] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def ask(self) -> None:
+        """Have it done now; who asks does not wait. Not for two threads at once."""
+        self._asked.put(True)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="carry events", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """End the thread after what was asked."""
+        self._asked.put(False)
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            with closing(connect(self._path)) as connection:
+                while self._asked.get():
+                    _carry(connection)
+        except SQLiteError as problem:
+            # Nothing is lost: the engine carries by itself when the log has become long.
+            log.warning("what was logged stays in the write-ahead log: %s", problem)
+
+
+def _carry(connection: Connection) -> None:
+    """Stop when all is carried, or another process is at it."""
+    for _ in range(_PASSES):
+        is_busy, logged, carried = next(connection.execute("PRAGMA wal_checkpoint(PASSIVE)"))
+        if is_busy or logged == carried:
+            return

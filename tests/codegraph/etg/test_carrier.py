@@ -1,0 +1,56 @@
+"""What was logged carried into its file: while others write, and without an end of the log's growth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.codegraph.etg.bench import Bench
+from tracedesk.codegraph.etg.carrier import Carrier
+from tracedesk.journal import Journal
+
+
+def steps(bench: Bench, count: int) -> None:
+    for number in range(count):
+        bench.log("a", "checkpoint", {"message": f"step {number}", "graph_version": "v"})
+
+
+def carried(path: Path) -> None:
+    carrier = Carrier(path)
+    carrier.ask()
+    carrier.close()
+
+
+def test_what_was_logged_is_carried_and_the_log_begins_anew(bench: Bench) -> None:
+    steps(bench, 20)
+    ahead = bench.path.with_name(f"{bench.path.name}-wal")
+    file, log = bench.path.stat().st_size, ahead.stat().st_size
+    carried(bench.path)
+    assert bench.path.stat().st_size > file
+    bench.clock.advance(10)
+    steps(bench, 10)
+    assert ahead.stat().st_size == log
+
+
+def test_it_waits_for_no_writer_and_no_writer_for_it(bench: Bench) -> None:
+    steps(bench, 20)
+    file = bench.path.stat().st_size
+    with Journal(bench.path) as other, other.connection:
+        carried(bench.path)
+    assert bench.path.stat().st_size > file
+
+
+def test_one_that_was_never_asked_closes(tmp_path: Path) -> None:
+    Carrier(tmp_path / "trace.db").close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_that_cannot_says_so_and_may_be_asked_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    carrier = Carrier(tmp_path / "none" / "trace.db")
+    carrier.ask()
+    carrier.ask()
+    carrier.close()
+    assert "stays in the write-ahead log" in caplog.text

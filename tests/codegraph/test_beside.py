@@ -1,0 +1,32 @@
+"""Processes beside the desk: everyone else is served before them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.codegraph.giving_way import MODULE, scheduling
+from tracedesk.codegraph.beside import Beside
+
+ROOT = Path(__file__).parents[2]
+
+
+def nothing() -> None:
+    return None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="policies are Linux's")
+def test_a_process_beside_and_those_it_starts_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    with Beside(MODULE, {}) as child:
+        told: dict[str, Any] = dict(next(iter(child.said(nothing))))
+    mine = scheduling()
+    for process in (told["beside"], told["started"]):
+        assert process["policy"] == os.SCHED_BATCH
+        assert process["nice"] == min(19, mine["nice"] + 5)
+        if mine["turn_ns"] is not None:  # Linux 6.12 and later tell it, and let others in at once
+            assert process["turn_ns"] == 100_000_000 > 10 * mine["turn_ns"]
