@@ -28,5 +28,3 @@ def test_a_process_beside_and_those_it_starts_give_way(monkeypatch: pytest.Monke
     for process in (told["beside"], told["started"]):
         assert process["policy"] == os.SCHED_BATCH
         assert process["nice"] == min(19, mine["nice"] + 5)
-        if mine["turn_ns"] is not None:  # Linux 6.12 and later tell it, and let others in at once
-            assert process["turn_ns"] == 100_000_000 > 10 * mine["turn_ns"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import select
-import struct
 import subprocess
 import sys
 import threading
@@ -26,11 +25,6 @@ from tracedesk.primitives.redaction import redact_text
 log = logging.getLogger(__name__)
 
 _NICE: Final = 5
-_TURN_NS: Final = 100_000_000
-"""How long it would like to stay on a core; the most that Linux grants."""
-_SET_ATTRIBUTES: Final = {"x86_64": 314, "aarch64": 274}
-"""The number of Linux's `sched_setattr`, for which C has no function, by machine."""
-
 _PROGRESS_SECONDS: Final = 0.1
 _CHECK_SECONDS: Final = 0.1
 _LAST_WORDS: Final = 4_000
@@ -101,25 +95,8 @@ def _step_back(process: int) -> None:
         if sys.platform == "linux":
             # What is of this kind never takes a core from who is at work on it when it wakes up.
             os.sched_setscheduler(process, os.SCHED_BATCH, os.sched_param(0))
-            _give_long_turns(process, nice)
     except OSError as problem:
         log.info("a process beside does not give way to others: %s", problem)
-
-
-def _give_long_turns(process: int, nice: int) -> None:
-    """Let everyone else have its core as soon as he wakes up.
-
-    Since Linux 6.12, who wants short turns takes the core from who wants long ones; else he would wait for
-    the next tick, up to 4 ms. The share of the core stays what niceness makes it. Earlier kernels ignore it.
-    """
-    from ctypes import CDLL, get_errno
-
-    number = _SET_ATTRIBUTES.get(os.uname().machine)
-    if number is None:
-        return
-    wish = struct.pack("=IIQiIQQQ", 48, os.SCHED_BATCH, 0, nice, 0, _TURN_NS, 0, 0)
-    if CDLL(None, use_errno=True).syscall(number, process, wish, 0):
-        raise OSError(get_errno(), "sched_setattr")
 
 
 def _close(pipe: IO[bytes]) -> None:
