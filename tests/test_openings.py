@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +246,28 @@ def test_what_never_ends_to_open_is_broken_off_at_the_end(monkeypatch: pytest.Mo
         assert doors.closed == ["one"]
         with pytest.raises(ToolError):
             await asked
+
+    run(main())
+
+
+def test_what_opens_although_it_was_broken_off_is_left_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    left: list[str] = []
+
+    @asynccontextmanager
+    async def stubborn() -> AsyncGenerator[None]:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        yield
+        left.append("stubborn")
+
+    async def main() -> None:
+        openings = Openings({"stubborn": stubborn()}, {}, Secrets())
+        asked = asyncio.create_task(openings.state("stubborn"))
+        await asyncio.sleep(0)
+        await openings.close()
+        await asked
+        assert left == ["stubborn"]
 
     run(main())
 

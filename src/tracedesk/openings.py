@@ -161,11 +161,9 @@ class Openings:
             async with asyncio.timeout(PATIENCE):
                 for each in opening:
                     await each.settled.wait()
-        late = [each.task for each in opening if not each.settled.is_set()]
-        for task in late:
-            task.cancel()
-        if late:
-            await asyncio.wait(late)
+        for late in [each for each in opening if not each.settled.is_set()]:
+            late.task.cancel()
+            await late.settled.wait()  # and not the task: one that opens all the same waits to be left
 
 
 async def _left(opening: _Opening) -> None:

@@ -120,10 +120,33 @@ def test_a_toolset_that_nobody_asks_for_opens_all_the_same(tmp_path: Path) -> No
     _until(tmp_path, "opening", "open", "closed")
 
 
-def test_a_desk_whose_client_leaves_at_once_opens_nothing(tmp_path: Path) -> None:
+def test_a_desk_whose_client_leaves_after_a_word_opens_nothing(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path, "gate") as desk:
+        desk.send(modern("tools/list"))
+        assert desk.finish()[0] == 0
+    assert not (tmp_path / DIARY).exists()
+
+
+def test_a_client_that_leaves_without_a_word_learns_whether_the_desk_starts(tmp_path: Path) -> None:
     with StdioDesk(tmp_path, "gate") as desk:
         assert desk.finish() == (0, b"", "")
-    assert not (tmp_path / DIARY).exists()
+    _until(tmp_path, "opening", "open", "closed")
+    with StdioDesk(tmp_path, "gate", environment={"GATE": "broken"}) as desk:
+        code, out, said = desk.finish()
+    assert (code, out) == (1, b"")
+    assert "the gate is broken; mend it" in said
+
+
+def test_a_call_that_a_stopping_desk_cannot_answer_is_told_so(tmp_path: Path) -> None:
+    with StdioDesk(tmp_path, "gate", environment={"GATE": "shut"}) as desk:
+        desk.send(_call("pass_through", 1))
+        _until(tmp_path, "opening")
+        desk.process.send_signal(signal.SIGTERM)
+        answer = desk.read()
+        assert (answer["id"], answer["error"]["code"]) == (1, -32603)
+        assert "stopped before this was answered" in answer["error"]["message"]
+        (tmp_path / KEY).touch()
+        assert desk.process.wait(BOUND) == 0
 
 
 def test_a_toolset_that_cannot_be_opened_stops_the_desk_by_itself(tmp_path: Path) -> None:

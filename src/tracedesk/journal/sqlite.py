@@ -81,10 +81,13 @@ class Connection(Protocol):
     ) -> Any: ...
 
 
-def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> Connection:
-    """A connection to `path`, which is made if it is not there."""
-    create = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    flags = apsw.SQLITE_OPEN_READONLY if read_only else create
+def connect(
+    path: Path, *, read_only: bool = False, create: bool = True, vfs: str | None = None
+) -> Connection:
+    """A connection to `path`, which is made if it is not there, unless it must be."""
+    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
+    if create and not read_only:
+        flags |= apsw.SQLITE_OPEN_CREATE
     return cast("Connection", apsw.Connection(str(path), flags=flags, vfs=vfs))
 
 

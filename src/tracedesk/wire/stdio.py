@@ -33,6 +33,9 @@ GRACE: Final = 5.0
 SIGNAL_GRACE: Final = 1.0
 _DUPLEX: Final = TransportContext(kind="stdio", can_send_request=True)
 _ONE_WAY: Final = TransportContext(kind="stdio", can_send_request=False)
+_UNANSWERED: Final = (
+    "The desk stopped before this was answered. Start it again, and ask what has become of it."
+)
 
 
 @contextlib.contextmanager
@@ -185,6 +188,7 @@ class Stdio:
         self.messages = 0
         """How many lines of either side have passed, so that pauses can be told."""
         self._modern: bool | None = None
+        self._is_ending = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._write: Callable[[bytes], None] = lambda data: None
         self._room: Callable[[], Awaitable[None]] = _no_wait
@@ -218,6 +222,7 @@ class Stdio:
             )
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=SIGNAL_GRACE)
+        self._is_ending = True
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -258,6 +263,10 @@ class Stdio:
             else:
                 body = await self._answer_peer(message)
             reply = result(message.id, body)
+        except asyncio.CancelledError:
+            if not self._is_ending:
+                raise  # the client has taken it back
+            reply = error(message.id, types.INTERNAL_ERROR, _UNANSWERED)
         except Exception as failure:
             data = modern_error_data(failure)
             reply = error(message.id, data.code, data.message, data.data)
@@ -383,7 +392,9 @@ async def _running(beside: Beside, client: Stdio, stop: asyncio.Event) -> AsyncG
     try:
         yield
     finally:
-        task.cancel()
+        # Who leaves without a word wanted to know whether a desk starts here.
+        if client.messages or stop.is_set():
+            task.cancel()
         await asyncio.wait([task])
     if not task.cancelled():
         task.result()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.codegraph.etg.bench import Bench
+from tests.support import run, until
 from tracedesk.codegraph.etg.carrier import Carrier
 from tracedesk.journal import Journal
 
@@ -46,11 +47,17 @@ def test_one_that_was_never_asked_closes(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_that_cannot_says_so_and_may_be_asked_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_one_that_cannot_says_so_makes_no_file_and_carries_when_it_can(
+    bench: Bench, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    carrier = Carrier(tmp_path / "none" / "trace.db")
+    path = tmp_path / "moved.db"
+    carrier = Carrier(path)
     carrier.ask()
+    run(until(lambda: "stays in the write-ahead log" in caplog.text))
+    assert not path.exists()
+    steps(bench, 20)
+    file = bench.path.stat().st_size
+    path.symlink_to(bench.path)
     carrier.ask()
     carrier.close()
-    assert "stays in the write-ahead log" in caplog.text
+    assert bench.path.stat().st_size > file

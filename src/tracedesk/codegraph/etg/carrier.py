@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import closing
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from tracedesk.journal.sqlite import Connection, SQLiteError, connect
+from tracedesk.journal.sqlite import Connection, Patience, SQLiteError, connect
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +38,25 @@ class Carrier:
             self._thread.join()
 
     def _work(self) -> None:
-        try:
-            with closing(connect(self._path)) as connection:
-                while self._asked.get():
-                    _carry(connection)
-        except SQLiteError as problem:
-            # Nothing is lost: the engine carries by itself when the log has become long.
-            log.warning("what was logged stays in the write-ahead log: %s", problem)
+        connection: Connection | None = None
+        while self._asked.get():
+            try:
+                connection = connection or _connected(self._path)
+                _carry(connection)
+            except SQLiteError as problem:
+                # Nothing is lost: it is tried again, and the engine carries by itself a long log.
+                log.warning("what was logged stays in the write-ahead log for now: %s", problem)
+                if connection is not None:
+                    connection.close()
+                connection = None
+        if connection is not None:
+            connection.close()
+
+
+def _connected(path: Path) -> Connection:
+    connection = connect(path, create=False)
+    connection.set_busy_handler(Patience())
+    return connection
 
 
 def _carry(connection: Connection) -> None:

@@ -178,7 +178,7 @@ class _Walk:
     def _is_straight(self, entry: str) -> bool:
         """Whether an entry is relative and of simple signs, and its folder's real path is as it is named."""
         folder, _, name = entry.rpartition("/")
-        if name in ("", ".", "..") or len(entry) > _LONGEST_STRAIGHT or not _SIMPLE(entry):
+        if folder == "." or name in ("", ".", "..") or len(entry) > _LONGEST_STRAIGHT or not _SIMPLE(entry):
             return False
         if folder not in self._straight:
             self._straight[folder] = not folder or self._is_real(folder)
