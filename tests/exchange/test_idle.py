@@ -31,7 +31,7 @@ from tracedesk.exchange.local.use import Use
 from tracedesk.exchange.settings import read
 from tracedesk.exchange.venue.store import Store
 from tracedesk.hosts import Host, HostClient
-from tracedesk.primitives.time import ManualClock
+from tracedesk.primitives.time import Clock, ManualClock
 from tracedesk.serve import build_app, listen
 from tracedesk.wire.http import Bind, serving
 
@@ -208,12 +208,12 @@ def test_only_one_that_is_started_on_demand_is_told_to_end(
 
 
 @asynccontextmanager
-async def desk(home: Path, **table: Any) -> AsyncGenerator[Client]:
+async def desk(home: Path, *, clock: Clock | None = None, **table: Any) -> AsyncGenerator[Client]:
     """A desk on the home's own exchange, asked by its owner."""
     settings = Settings(home=home, toolsets=("exchange",), check_output=True, tables={"exchange": table})
     listener = listen("127.0.0.1", 0)
     bind = Bind(listener)
-    async with open_desk(settings) as opened:
+    async with open_desk(settings, clock=clock) as opened:
         app, token = build_app(opened, bind)
         async with serving(app, bind):
             yield Client(opened, app, listener.getsockname()[1], token).authorised()

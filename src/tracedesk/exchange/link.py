@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LOOK_AGAIN: Final = 2.0
 """Seconds for which the local exchange is believed to be where it was."""
-_TRIES: Final = 50
+_TRIES: Final = 80
 """How often an exchange that is just ending is looked for again."""
 _AGAIN: Final = 0.1
 """Seconds between the tries."""
@@ -84,9 +84,13 @@ class Link:
     @property
     def is_asleep(self) -> bool:
         """Whether the venue is a local exchange that does not run."""
+        return self._is_local and self.run() is None
+
+    def run(self) -> HostInfo | None:
+        """The process of the local exchange that runs now, whoever started it."""
         from tracedesk.exchange.local.launch import running
 
-        return self._is_local and running(self._home) is None
+        return running(self._home) if self._is_local else None
 
     async def _find(self) -> None:
         self._looked = self._clock.monotonic()
@@ -101,9 +105,7 @@ class Link:
 
     def _is_where_it_was(self) -> bool:
         """Whether the local exchange is still the process that was spoken to."""
-        from tracedesk.exchange.local.launch import running
-
-        return self._host is not None and running(self._home) == self._host
+        return self._host is not None and self.run() == self._host
 
     async def _endpoints(self) -> Endpoints:
         from tracedesk.exchange.client import venue

@@ -22,7 +22,7 @@ from tracedesk.exchange.credentials.profiles import Profiles
 from tracedesk.exchange.leases import WARM, Leases
 from tracedesk.exchange.link import Link, Site
 from tracedesk.exchange.memo import Memo
-from tracedesk.exchange.settings import Exchange
+from tracedesk.exchange.settings import NAME, Exchange
 from tracedesk.exchange.units import units
 from tracedesk.exchange.watches import Watches
 from tracedesk.jobs import in_thread
@@ -247,13 +247,26 @@ class Provider:
         if self.link.is_asleep:
             return  # a local exchange that does not run has nothing that could trade
         problems = list[ToolError]()
-        for name in self.accounts.names:
+        for name in dict.fromkeys((*self.accounts.names, *await self._left_open())):
             try:
                 await self.accounts.profile(name)
             except ToolError as problem:
                 problems.append(problem)
         if problems:
             raise problems[0]
+
+    async def _left_open(self) -> set[str]:
+        """Profiles of the local exchange, where any can be chosen, whose orders may rest."""
+        from tracedesk.exchange.orders.sweeping import noted
+
+        if self.accounts.is_private:
+            return set()
+        ledger = self.orders.ledger
+        known = await noted(lambda: [*ledger.open(), *ledger.unresolved()]) or []
+        named = (order.account.partition("/") for order in known if order.mode == self.mode)
+        used = {account.profile for account in self.accounts.opened if account.profile is not None}
+        # Keys that somebody brought are named longer than a profile can be.
+        return used | {name for _, _, name in named if NAME.fullmatch(name)}
 
     def _unheard(self, account: Account) -> None:
         """An account whose keys are gone is listened to no longer."""
@@ -301,6 +314,7 @@ class Provider:
             desk.calls,
             self._parties,
             gather=self.open_accounts,
+            run=self.link.run,
             secrets=desk.secrets,
         )
 

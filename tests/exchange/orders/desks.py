@@ -217,7 +217,7 @@ async def trader(
             timeout=PATIENCE,
         )
         rest = client.signed(Credentials.of("k" * 64, "s" * 64))
-        party = Party("stdio:1", f"{chosen.mode}/main", profile, rest, market.look)
+        party = Party("stdio:1", f"{chosen.venue}/main", profile, rest, market.look)
         desk = OrderDesk(home, chosen, clock, calls, lambda: [party], pace=pace or Pace(asks=(0.0,)))
         await desk.reconcile()
         try:

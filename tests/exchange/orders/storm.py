@@ -32,6 +32,7 @@ from tracedesk.exchange.feeds.feeds import Feeds
 from tracedesk.exchange.local import launch
 from tracedesk.exchange.local.plan import Plan
 from tracedesk.exchange.orders.desk import OrderDesk, Pace
+from tracedesk.exchange.orders.identity import of_key
 from tracedesk.exchange.orders.party import Party, View
 from tracedesk.exchange.settings import Exchange
 from tracedesk.exchange.units import decimal, units
@@ -308,7 +309,11 @@ async def _join(it: Storm, stack: AsyncExitStack, number: int, endpoints: Endpoi
     stack.push_async_callback(own.close)
     it.networks.append(network)
     it.truths[f"sim/{name}"] = own.signed(credentials)
-    it.parties.append(Party(f"session:{number}", f"sim/{name}", name, client.signed(credentials), it.look))
+    marks = (of_key(credentials.api_key),)
+    party = Party(
+        f"session:{number}", f"sim/{name}", name, client.signed(credentials), it.look, marks, "venue"
+    )
+    it.parties.append(party)
 
 
 async def _end(home: Path) -> None:

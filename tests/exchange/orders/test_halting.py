@@ -211,6 +211,12 @@ def test_a_disk_that_takes_nothing_does_not_keep_the_switch_from_its_work(
             assert len(told["cancelled"]) == 1
             assert told["ref"] is None
             assert it.desk.switch.halt is not None
+            # What the ledger cannot tell of may be on its way.
+            assert told["confirmed"] is False
+            monkeypatch.undo()
+            it.clock.advance(60)
+            await it.desk.look()
+            assert (it.desk.status()["sweep"] or {})["confirmed"] is True
 
     run(main())
 

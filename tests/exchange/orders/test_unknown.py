@@ -18,7 +18,7 @@ from tracedesk.exchange.client.venue import Endpoints
 from tracedesk.exchange.orders.caps import Judge
 from tracedesk.exchange.orders.desk import OrderDesk, Pace
 from tracedesk.exchange.orders.identity import Identity
-from tracedesk.exchange.orders.ledger import Intent, Order
+from tracedesk.exchange.orders.ledger import Intent, Order, Seen
 from tracedesk.exchange.orders.party import Party, View
 from tracedesk.exchange.orders.report import State
 from tracedesk.exchange.orders.settling import send
@@ -285,9 +285,9 @@ def test_an_order_that_was_judged_too_long_ago_is_not_sent(
                 it.clock.advance(11 if slow == "judging" else 0)
                 return it.market.view()
 
-            def waiting(intent: Intent, judge: Judge) -> Order:
+            def waiting(intent: Intent, judge: Judge, seen: Seen) -> Order:
                 it.clock.advance(11 if slow == "writing" else 0)
-                return intend(intent, judge)
+                return intend(intent, judge, seen)
 
             monkeypatch.setattr(it.desk.ledger, "intend", waiting)
             late = replace(it, party=replace(it.party, look=look))

@@ -33,8 +33,8 @@ Params = dict[str, Any]
 NICE: Final = 2
 """How nice the process is: others wait for its answers."""
 GRACE: Final = 3.0
-LEAVING: Final = 2.0
-"""Seconds that an exchange which is ending gets to be gone."""
+LEAVING: Final = GRACE + 3.0
+"""Seconds that an exchange which is ending gets to be gone: its grace, and what unwinding takes."""
 _AGAIN: Final = 0.05
 EVERY: Final = 1.0
 """Seconds between two snapshots of the figures."""

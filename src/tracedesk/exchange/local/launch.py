@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -12,7 +13,7 @@ from tracedesk.errors import ToolError
 from tracedesk.exchange.local.plan import Plan
 from tracedesk.hosts import HostBusy, HostClient, HostFailed, HostGone, HostInfo, HostTimeout, find_one, spawn
 from tracedesk.hosts.launch import log_path
-from tracedesk.primitives import json
+from tracedesk.primitives import json, time
 
 KIND: Final = "exchange"
 ID: Final = "local"
@@ -83,42 +84,65 @@ async def ensure(home: Path, sim: Sim) -> HostInfo:
 
 
 async def start(home: Path, plan: Plan, *, or_find: bool = False) -> HostInfo:
-    """Start the exchange; one that runs already is `HostBusy`, or the answer where that is as good."""
+    """Start the exchange; one that runs already is `HostBusy`, or the answer where that is as good.
+
+    One that another process begins is waited for; where that one ends instead, this one is started after all.
+    """
+    clock = time.SystemClock()
+    until = clock.monotonic() + PATIENCE
+    while (left := until - clock.monotonic()) > 0:
+        if (info := running(home)) is not None:
+            if not or_find:
+                raise HostBusy(KIND, ID, info.pid)
+            return info
+        try:
+            return await _begun(home, plan, left)
+        except _Another:
+            await asyncio.sleep(_AGAIN)
+    raise _too_slow()
+
+
+class _Another(Exception):
+    """Another exchange of this home begins, runs, or is about to be gone."""
+
+
+async def _begun(home: Path, plan: Plan, patience: float) -> HostInfo:
+    """The exchange, started by this process; raises `_Another` where it was not alone."""
     files = Files(home)
-    files.lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     attempt = secrets.token_hex(8)
     args = (json.dumps(plan.document()).decode(), attempt)
     try:
-        return await spawn(home, KIND, ID, MODULE, args, timeout=PATIENCE)
-    except HostBusy:
-        if or_find and (info := running(home)) is not None:
-            return info
-        raise
+        files.lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return await spawn(home, KIND, ID, MODULE, args, timeout=patience)
+    except HostBusy as busy:
+        if busy.pid is None:
+            raise
+        raise _Another from None
     except HostTimeout:
-        message = f"The local exchange was not ready within {PATIENCE:.0f} s; try again."
-        raise ToolError("VENUE_UNAVAILABLE", message) from None
+        raise _too_slow() from None
     except HostFailed as fault:
-        return await _instead(home, _refusal(files.failure(attempt)), fault, or_find)
+        refusal = _refusal(files.failure(attempt)) or _failure(home, str(fault))
+        raise _Another if refusal.code == BUSY else refusal from None
+    except OSError as fault:
+        raise _failure(home, f"{fault}.") from None
     finally:
-        files.failure(attempt).unlink(missing_ok=True)
+        with suppress(OSError):  # where it could not be written, there is none
+            files.failure(attempt).unlink()
 
 
-async def _instead(home: Path, refusal: ToolError | None, fault: HostFailed, or_find: bool) -> HostInfo:
-    """The exchange that another process began at the same time, or why there is none."""
-    if refusal is None:
-        last = str(fault).rstrip().rpartition("\n")[2]
-        log = log_path(home, KIND, ID).name
-        message = f"The local exchange could not start: {last} More is in logs/{log} of the home."
-        raise ToolError("VENUE_UNAVAILABLE", message) from None
-    if refusal.code != BUSY:
-        raise refusal from None
-    for _ in range(int(PATIENCE / _AGAIN)):
-        if (info := running(home)) is not None:
-            if not or_find:
-                raise HostBusy(KIND, ID, info.pid) from None
-            return info
-        await asyncio.sleep(_AGAIN)
-    raise refusal from None
+def _too_slow() -> ToolError:
+    message = (
+        f"The local exchange was not ready within {PATIENCE:.0f} s, or another one of this home was neither "
+        "ready nor gone by then. Try again; `tracedesk exchange status` tells whether one runs."
+    )
+    return ToolError("VENUE_UNAVAILABLE", message, {"venue": "sim"})
+
+
+def _failure(home: Path, words: str) -> ToolError:
+    last = words.rstrip().rpartition("\n")[2]
+    log = log_path(home, KIND, ID).name
+    message = f"The local exchange could not start: {last} More is in logs/{log} of the home."
+    return ToolError("VENUE_UNAVAILABLE", message)
 
 
 BUSY: Final = "EXCHANGE_BUSY"

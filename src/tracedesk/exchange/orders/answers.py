@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final, cast
 
@@ -11,6 +11,7 @@ from tracedesk.exchange.orders.errand import Errand
 from tracedesk.exchange.orders.estimate import plain
 from tracedesk.exchange.orders.estimate import shown as rounded
 from tracedesk.exchange.orders.ledger import Order
+from tracedesk.exchange.orders.previews import invalid
 from tracedesk.exchange.orders.report import NEVER_ARRIVED, REFUSED, SENT, UNKNOWN
 from tracedesk.primitives import money
 from tracedesk.primitives.time import MILLISECOND, format
@@ -99,9 +100,27 @@ def late(errand: Errand, shown: Mapping[str, Any]) -> ToolError:
     return ToolError("OUTCOME_UNKNOWN", message, {**shown, "status": SENT, "ref": None})
 
 
+def too_late() -> ToolError:
+    """An order whose judging is too old to send it by."""
+    message = (
+        "Judging the order and writing it down took too long, and the market has moved on. "
+        "Nothing was sent; place it again."
+    )
+    return ToolError("VENUE_UNAVAILABLE", message)
+
+
+def used(order: Order) -> ToolError:
+    """A token that was placed before: the order it became is all there is."""
+    message = (
+        f"it was placed as {order.client_order_id}, which is {order.state.status}; nothing is sent twice."
+    )
+    shown = {"client_order_id": order.client_order_id, "status": order.state.status, "ref": order.latest}
+    return invalid("used", message, **shown)
+
+
 def unsent() -> ToolError:
     """A call whose time was over before anything was sent."""
-    message = "The venue was too slow for the call to begin in its time. Nothing was sent; try again."
+    message = "The call's time was over before anything was sent. Nothing was sent; try again."
     return ToolError("VENUE_UNAVAILABLE", message, {"retryAfterSeconds": 5})
 
 
@@ -121,12 +140,21 @@ def refused(order: Order, refusal: ToolError) -> ToolError:
     return ToolError(refusal.code, refusal.message, {**(refusal.details or {}), **_details(order)})
 
 
-def unsettled(orders: Sequence[Order]) -> ToolError:
-    """Nothing is added to an account of which nobody knows what it has at the venue."""
+def unsettled(orders: Sequence[Order], own: Container[str]) -> ToolError:
+    """Nothing is added to an account of which nobody knows what it has at the venue.
+
+    `own` are the identities of orders that are the account's for certain.
+    """
     message = (
         f"The venue does not yet tell what became of {len(orders)} earlier order(s) of this account. Nothing "
         "was sent: they are being asked about; look with provider_status, then preview again."
     )
+    others = [order.client_order_id for order in orders if order.identity not in own]
+    if others:
+        message += (
+            f" {', '.join(others)} went out with another key under the name {orders[0].account}: give it "
+            "that key back, or give the new key a profile of another name."
+        )
     details = {"unresolved": [order.client_order_id for order in orders], "retryAfterSeconds": 5}
     return ToolError("VENUE_UNAVAILABLE", message, details)
 

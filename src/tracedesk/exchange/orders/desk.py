@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,11 +29,12 @@ from tracedesk.exchange.client.errors import ClientError, OutcomeUnknown
 from tracedesk.exchange.orders import answers, caps, confirming
 from tracedesk.exchange.orders.errand import Errand, answered
 from tracedesk.exchange.orders.halting import Halting
-from tracedesk.exchange.orders.identity import Identity
+from tracedesk.exchange.orders.identity import Identity, number_of
 from tracedesk.exchange.orders.judging import Judged, judge
-from tracedesk.exchange.orders.ledger import Duplicate, Intent, Ledger, News, Order
+from tracedesk.exchange.orders.ledger import Duplicate, Intent, Ledger, Moved, News, Order, Seen
+from tracedesk.exchange.orders.pace import Pace
 from tracedesk.exchange.orders.party import Party
-from tracedesk.exchange.orders.previews import Preview, Previews, client_order_id, invalid
+from tracedesk.exchange.orders.previews import Preview, Previews, client_order_id
 from tracedesk.exchange.orders.report import (
     ABSENT,
     SENT,
@@ -48,11 +49,10 @@ from tracedesk.exchange.orders.settling import Heard, ask, send
 from tracedesk.exchange.orders.sweeping import Sees, everything
 from tracedesk.exchange.orders.switch import Switch
 from tracedesk.exchange.orders.ticket import Ticket, refused, symbol_of
-from tracedesk.exchange.orders.turn import Occupied, turn
+from tracedesk.exchange.orders.trouble import before_sending
+from tracedesk.exchange.orders.turn import WAIT_S, Occupied, turn
 from tracedesk.home import Home
 from tracedesk.jobs import in_thread, whatever_happens
-from tracedesk.journal import JournalError
-from tracedesk.journal.sqlite import SQLiteError
 from tracedesk.primitives.time import HOUR, MILLISECOND, Clock, format
 
 if TYPE_CHECKING:
@@ -65,33 +65,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How patient a desk is, in seconds."""
-
-    asks: tuple[float, ...] = (0.0, 0.25, 1.0)
-    """The waits before each time that the venue is asked for an order without an answer."""
-    arrives: float = 30.0
-    """How long after its intent an order that the venue does not have may still turn up there.
-
-    The venue refuses what was signed more than 5 seconds ago; the rest is for clocks and its own lookups.
-    """
-    fresh: float = 10.0
-    """An order that was not sent so soon after it was judged is not sent."""
-    watch: float = 1.0
-    """How often the switch's file and the dead man's timer are looked at."""
-    settle: float = 2.0
-    """How often orders of unknown outcome are asked about."""
-    sweep: float = 1.0
-    """How soon cancelling everything is tried again where it failed; later each time."""
-    answer: float = 2.0
-    """How long before its deadline a call is answered that still waits for the venue."""
-
-
 class OrderDesk:
     """The orders of one desk.
 
-    `parties` gives the accounts that it can sign for now; `gather` opens those that nobody has used yet.
+    `parties` gives the accounts that it can sign for now; `gather` opens those that nobody has used yet;
+    `run` tells the venue's process, where it is one that ends and comes back.
     """
 
     def __init__(
@@ -103,6 +81,7 @@ class OrderDesk:
         parties: Callable[[], Iterable[Party]],
         *,
         gather: Callable[[], Awaitable[None]] | None = None,
+        run: Callable[[], object] = lambda: None,
         secrets: Secrets | None = None,
         pace: Pace | None = None,
     ) -> None:
@@ -116,6 +95,7 @@ class OrderDesk:
         self.previews = Previews(clock, settings.preview_seconds)
         self._parties = parties
         self._gather = gather
+        self.run = run
         self._halting = Halting(self)
         self._at_work: set[asyncio.Task[Any]] = set()
 
@@ -159,7 +139,8 @@ class OrderDesk:
         instrument = judged.estimate.view.instrument
         if self.settings.mode != "sim":
             await party.venue.test_order(**ticket.wire(instrument))
-        usage = await self._usage(party.identity.numbered(party.place, judged.number), instrument.quote)
+        with before_sending():
+            usage = await self._usage(party.identity.numbered(party.place, judged.number), instrument.quote)
         caps.check_usage(self.settings.caps, usage, judged.estimate.notional, instrument.quote)
         by = None if call is None else f"tracedesk://calls/{call.id}"
         made = self.previews.make(party, ticket, by, judged.estimate.summary)
@@ -197,7 +178,12 @@ class OrderDesk:
 
     async def identity(self, party: Party) -> str:
         """What the party's account is told by, whatever it is called."""
-        return await in_thread(lambda: self.ledger.identity(party.identity))
+        with before_sending():
+            return await in_thread(lambda: self.ledger.identity(party.identity))
+
+    def turn(self, party: Party, seconds: float = WAIT_S) -> AbstractAsyncContextManager[str]:
+        """Hold the party's account against every other call."""
+        return turn(self.home, party.account, lambda: self.identity(party), seconds)
 
     async def adopt(self, whose: Identity) -> None:
         """Know an account of the operator's by its key, with the orders that are under its name alone."""
@@ -227,22 +213,30 @@ class OrderDesk:
         try:
             return self.previews.find(party, token, ticket)
         except ToolError as problem:
-            used = await in_thread(lambda: self.ledger.order(client_order_id(party.scope, token)))
-            raise problem if used is None else _used(used) from None
+            with before_sending():
+                used = await in_thread(lambda: self.ledger.order(client_order_id(party.scope, token)))
+            raise problem if used is None else answers.used(used) from None
 
     async def _place(self, party: Party, preview: Preview, call: Call[Any], errand: Errand) -> dict[str, Any]:
         """A caller that gives up before the order is written down has sent nothing."""
-        async with turn(self.home, await self.identity(party)):
-            left = await self.settle(party)
-            if left:
-                raise answers.unsettled(left)
+        async with self.turn(party) as identity:
+            seen = await self._begun(party, identity)
             until = self.clock.monotonic() + self.pace.fresh
             judged = await judge(self.settings, party, preview.ticket)
             errand.begun = True
-            errand.order = order = await self._intended(party, preview, judged, until, call)
+            errand.order = order = await self._intended(party, preview, judged, seen, until, call)
             call.sent = True
             self._halting.arm()
             return await self._send(party, order, judged, call, errand)
+
+    async def _begun(self, party: Party, identity: str) -> Seen:
+        """The account at the beginning of its turn, of which nothing is in doubt."""
+        with before_sending():
+            seen = await in_thread(lambda: self.ledger.seen(party.identity, identity))
+            left = await self.settle(party)
+            if left:
+                raise answers.unsettled(left, await self._own(party))
+        return seen
 
     async def _send(
         self, party: Party, order: Order, judged: Judged, call: Call[Any], errand: Errand
@@ -255,18 +249,35 @@ class OrderDesk:
 
     async def settle(self, party: Party) -> list[Order]:
         """Ask about the account's orders of unknown outcome, in its turn; returns those that stay so."""
+        await self._recognise(party)
+        own = await self._own(party)
         for order in await self._unresolved(party.identity):
-            await self._tell(order, await ask(party, order, self.pace.arrives))
+            is_own = order.identity in own
+            await self._tell(order, await ask(party, order, self.pace.arrives, is_own=is_own))
         return await self._unresolved(party.identity)
+
+    async def _recognise(self, party: Party) -> None:
+        """Where a name has a new key, the venue's number tells whether the account is the old one."""
+        if not await in_thread(lambda: self.ledger.is_renewed(party.identity)):
+            return
+        try:
+            number = number_of(await party.venue.account())
+        except ClientError as silence:
+            log.warning("whose the new key of %s is was not told: %s", party.account, silence.message)
+            return
+        await self.adopt(party.identity.numbered(party.place, number))
+
+    async def _own(self, party: Party) -> frozenset[str]:
+        return await in_thread(lambda: self.ledger.own(party.identity))
 
     async def _unresolved(self, whose: Identity) -> list[Order]:
         return await in_thread(lambda: self.ledger.unresolved(whose))
 
     async def _intended(
-        self, party: Party, preview: Preview, judged: Judged, until: float, call: Call[Any]
+        self, party: Party, preview: Preview, judged: Judged, seen: Seen, until: float, call: Call[Any]
     ) -> Order:
         ticket, instrument = preview.ticket, judged.estimate.view.instrument
-        notional, whose = judged.estimate.notional, await self.identity(party)
+        notional = judged.estimate.notional
         edges = [Edge("call", f"tracedesk://calls/{call.id}")]
         if preview.call is not None:
             edges.append(Edge("preview", preview.call))
@@ -295,16 +306,20 @@ class OrderDesk:
 
         def last_word(usage: caps.Usage) -> None:
             if self.clock.monotonic() > until:
-                raise _too_late()
+                raise answers.too_late()
             self.previews.check(preview)
             self.switch.check()
-            self._halting.sweeping.check(party.account, whose)
+            self._halting.sweeping.check(party.account, seen.identity)
             caps.check_usage(self.settings.caps, usage, notional, instrument.quote)
 
-        try:
-            order = await _written_first(lambda: self.ledger.intend(intent, last_word))
-        except Duplicate as known:
-            raise _used(known.order) from None
+        with before_sending():
+            try:
+                order = await in_thread(lambda: self.ledger.intend(intent, last_word, seen))
+            except Duplicate as known:
+                raise answers.used(known.order) from None
+            except Moved:
+                await self.adopt(intent.identity)
+                raise Occupied from None
         self.previews.burn(preview)
         return order
 
@@ -392,9 +407,10 @@ class OrderDesk:
     ) -> dict[str, Any]:
         whose = {"principal": call.principal, "account": party.account, "mode": self.settings.mode}
         body = {**whose, "symbol": symbol, **which}
-        async with turn(self.home, await self.identity(party)):
+        async with self.turn(party):
             errand.begun = True
-            asked, _ = await _written_first(lambda: self.ledger.note("cancel", body, _by(call)))
+            with before_sending():
+                asked, _ = await in_thread(lambda: self.ledger.note("cancel", body, _by(call)))
             call.sent = True
             try:
                 told = await party.venue.cancel_order(symbol, **which)
@@ -471,7 +487,7 @@ class OrderDesk:
         """Ask about every order that is not over, account by account; one that another call holds is left."""
         for party in self.parties():
             try:
-                async with turn(self.home, await self.identity(party), 0):
+                async with self.turn(party, 0):
                     await self._reconcile(party, only_unresolved)
             except Occupied:
                 self._halting.doubt()
@@ -482,8 +498,9 @@ class OrderDesk:
         await self.settle(party)
         if only_unresolved:
             return
+        own = await self._own(party)
         for order in await in_thread(partial(self._told_before, party.identity)):
-            found = await ask(party, order, self.pace.arrives)
+            found = await ask(party, order, self.pace.arrives, is_own=order.identity in own)
             if found.state is not None:
                 await self._tell(order, found)
 
@@ -558,34 +575,5 @@ class OrderDesk:
         return task
 
 
-def _too_late() -> ToolError:
-    message = (
-        "Judging the order and writing it down took too long, and the market has moved on. "
-        "Nothing was sent; place it again."
-    )
-    return ToolError("VENUE_UNAVAILABLE", message)
-
-
-def _used(order: Order) -> ToolError:
-    """A token that was placed before: the order it became is all there is."""
-    message = (
-        f"it was placed as {order.client_order_id}, which is {order.state.status}; nothing is sent twice."
-    )
-    shown = {"client_order_id": order.client_order_id, "status": order.state.status, "ref": order.latest}
-    return invalid("used", message, **shown)
-
-
 def _by(call: Call[Any] | None) -> list[Edge]:
     return [] if call is None else [Edge("recorded_as", f"tracedesk://calls/{call.id}")]
-
-
-async def _written_first(work: Callable[[], T]) -> T:
-    """Write what is about to be sent; where that fails, nothing is sent."""
-    try:
-        return await in_thread(work)
-    except (JournalError, SQLiteError, OSError) as problem:
-        message = (
-            f"Nothing was sent: the order ledger could not be written ({problem}). Try again; "
-            "`tracedesk doctor` looks for the cause."
-        )
-        raise ToolError("DATABASE_ERROR", message) from None

@@ -2,15 +2,17 @@
 
 An account is told by marks: a digest of its API key, and the number that the venue itself gives it. Marks
 that were seen on one account are one account from then on. The mark of a key says nothing of the venue's
-address: one venue has many, and no two venues give out the same key.
+address: one venue has many, and no two venues give out the same key. Numbers are only a venue's own, so
+their marks name it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from tracedesk.journal.sqlite import Connection
@@ -22,6 +24,8 @@ CREATE TABLE IF NOT EXISTS exchange_mark(
 """
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _HERE: Final = "this machine"
+_ALIAS: Final = re.compile(r"^api(?:[0-9]|-gcp)\.")
+"""How the further doors of one venue are called: api1, api2, api-gcp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,16 @@ class Identity:
     marks: tuple[str, ...] = ()
     """The key's first; none where nothing but the name is known."""
 
+    @property
+    def venue(self) -> str:
+        """The venue that its name begins with; other venues know nothing of its orders."""
+        return self.name.partition("/")[0]
+
     def numbered(self, place: str, number: int | None) -> Identity:
         """The same account, with the number that its venue gives it."""
         if number is None:
             return self
-        return Identity(self.name, (*self.marks, f"uid:{place}/{number}"))
+        return Identity(self.name, (*self.marks, f"uid:{self.venue}/{place}/{number}"))
 
 
 def of_key(api_key: str) -> str:
@@ -45,22 +54,50 @@ def of_key(api_key: str) -> str:
 
 
 def place_of(address: str) -> str:
-    """Where a venue is, the same for all its addresses: the last two parts of its name."""
+    """Where a venue is: its host, the same for the doors that it has beside `api`, and for no other hosts."""
     host = urlsplit(address).hostname or ""
-    return _HERE if host in _LOOPBACK else ".".join(host.split(".")[-2:])
+    return _HERE if host in _LOOPBACK else _ALIAS.sub("api.", host)
+
+
+def number_of(told: Any) -> int | None:
+    """The number that a venue's answer about an account gives it, where it does."""
+    number = cast("dict[str, Any]", told).get("uid") if isinstance(told, dict) else None
+    return number if isinstance(number, int) else None
 
 
 # --- in the ledger's file -------------------------------------------------------------------------
 
 
 def known(connection: Connection, identity: Identity) -> list[str]:
-    """What the account's orders may be written down under; what was known before comes first."""
+    """What the account's orders may be written down under; what was known before comes first, oldest first.
+
+    So the first stays what it is, whichever name or key asks.
+    """
     places = ",".join("?" * len(identity.marks))
     query = f"SELECT mark, identity FROM exchange_mark WHERE mark IN ({places})"
     joined = dict(connection.execute(query, identity.marks)) if identity.marks else {}
     fresh = [mark for mark in identity.marks if mark not in joined]
-    found = [joined[mark] for mark in identity.marks if mark in joined]
-    return list(dict.fromkeys((*found, *fresh))) or [identity.name]
+    return [*_oldest_first(connection, set(joined.values())), *fresh] or [identity.name]
+
+
+def _oldest_first(connection: Connection, found: Iterable[str]) -> list[str]:
+    """By their first orders; those that sent none come last."""
+    first = "SELECT min(sent_ns) FROM exchange_order WHERE identity = ?"
+    sent = {each: next(connection.execute(first, (each,)))[0] for each in found}
+    return sorted(sent, key=lambda each: (sent[each] is None, sent[each] or 0, each))
+
+
+def own(connection: Connection, identity: Identity) -> frozenset[str]:
+    """What only the account's own orders are under; orders from before marks were kept have its name."""
+    return frozenset((*known(connection, identity), identity.name))
+
+
+def is_numbered(connection: Connection, identity: Identity) -> bool:
+    """Whether its venue's number for the account is known."""
+    found = known(connection, identity)
+    places = ",".join("?" * len(found))
+    query = f"SELECT 1 FROM exchange_mark WHERE identity IN ({places}) AND mark LIKE 'uid:%' LIMIT 1"
+    return bool(list(connection.execute(query, found)))
 
 
 def join(connection: Connection, identity: Identity) -> str:

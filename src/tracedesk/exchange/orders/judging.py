@@ -11,6 +11,7 @@ from tracedesk.exchange.client.errors import Unreachable
 from tracedesk.exchange.orders import caps, filters
 from tracedesk.exchange.orders.estimate import Account, Estimate
 from tracedesk.exchange.orders.filters import Standing
+from tracedesk.exchange.orders.identity import number_of
 from tracedesk.exchange.orders.party import Party, View
 from tracedesk.exchange.orders.ticket import Ticket
 from tracedesk.exchange.settings import Exchange
@@ -57,8 +58,7 @@ async def judge(settings: Exchange, party: Party, ticket: Ticket) -> Judged:
     estimate = Estimate.of(ticket, view, account)
     caps.check_order(settings.caps, estimate, len(resting))
     estimate.check_balance()
-    number = told.get("uid")
-    return Judged(estimate, passed, len(resting), number if isinstance(number, int) else None)
+    return Judged(estimate, passed, len(resting), number_of(told))
 
 
 def _check_view(view: View) -> None:

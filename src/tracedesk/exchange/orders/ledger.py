@@ -35,7 +35,7 @@ from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import StreamRef, parse_ref
 from tracedesk.primitives.redaction import is_plain, redact
-from tracedesk.primitives.time import DAY, MINUTE, SECOND, Clock, format
+from tracedesk.primitives.time import DAY, HOUR, MINUTE, SECOND, Clock, format
 
 if TYPE_CHECKING:
     from tracedesk.calls import CallLog
@@ -151,6 +151,19 @@ class Duplicate(Exception):
         self.order = order
 
 
+class Moved(Exception):
+    """The account is not what it was when its turn was taken: others have sent, or it is told by another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An account as its turn found it: what it was told by, and how much it had sent of late."""
+
+    identity: str
+    since_ns: int
+    count: int
+
+
 @dataclass(frozen=True, slots=True)
 class News:
     """What was heard of an order that is in the ledger."""
@@ -184,10 +197,10 @@ class Ledger:
 
     # --- writing
 
-    def intend(self, intent: Intent, judge: Judge) -> Order:
+    def intend(self, intent: Intent, judge: Judge, seen: Seen | None = None) -> Order:
         """Write an order down, judged on what the account has sent under any name.
 
-        Raises `Duplicate` for a used id.
+        Raises `Duplicate` for a used id, and `Moved` where the account is not the one that was seen.
         """
         with self._writing() as journal:
             known = _find(journal.connection, intent.client_order_id)
@@ -195,6 +208,8 @@ class Ledger:
                 raise Duplicate(known)
             now = self._clock.now_ns()
             whose = identities.join(journal.connection, intent.identity)
+            if seen is not None and _seen(journal.connection, intent.identity, whose, seen.since_ns) != seen:
+                raise Moved
             judge(_usage(journal.connection, intent.identity, intent.quote, now))
             body = {"client_order_id": intent.client_order_id, "account": intent.account, "mode": intent.mode}
             ref = self._append(journal, "intent", {**body, **intent.body}, intent.edges)
@@ -313,14 +328,36 @@ class Ledger:
         """An order of an account, under whatever name it was sent."""
         with self._reading() as connection:
             found = _find(connection, client_order_id)
-            if found is None or found.account == identity.name:
-                return found
-            return found if found.identity in identities.known(connection, identity) else None
+            if found is None or found.mode != identity.venue:
+                return None
+            is_theirs = found.account == identity.name or found.identity in identities.own(
+                connection, identity
+            )
+            return found if is_theirs else None
 
     def identity(self, identity: Identity) -> str:
         """What an account is told by, the same under all its names."""
         with self._reading() as connection:
             return identities.known(connection, identity)[0]
+
+    def own(self, identity: Identity) -> frozenset[str]:
+        """The identities of orders that are the account's for certain."""
+        with self._reading() as connection:
+            return identities.own(connection, identity)
+
+    def seen(self, whose: Identity, identity: str) -> Seen:
+        """The account now, in the turn that was taken on `identity`; compare `intend`."""
+        with self._reading() as connection:
+            return _seen(connection, whose, identity, self._clock.now_ns() - HOUR)
+
+    def is_renewed(self, whose: Identity) -> bool:
+        """Whether the name has live orders of another key, and only the venue's number can tell whose."""
+        left = [*self._in(OPEN, whose), *self._in(UNRESOLVED, whose)]
+        with self._reading() as connection:
+            own = identities.own(connection, whose)
+            return any(order.identity not in own for order in left) and not identities.is_numbered(
+                connection, whose
+            )
 
     def unresolved(self, whose: Identity | None = None) -> list[Order]:
         """The orders that nobody knows the outcome of, oldest first."""
@@ -339,13 +376,14 @@ class Ledger:
             return _usage(connection, whose, quote, self._clock.now_ns())
 
     def _in(self, statuses: Sequence[str], whose: Identity | None) -> list[Order]:
+        """Of an account: at its venue alone, though under its name they may be of another key."""
         places = ",".join("?" * len(statuses))
         query = f"SELECT {_COLUMNS} FROM exchange_order WHERE status IN ({places})"
         values: tuple[Any, ...] = (*statuses,)
         with self._reading() as connection:
             if whose is not None:
                 theirs, names = _theirs(connection, whose)
-                query, values = f"{query} AND {theirs}", (*values, *names)
+                query, values = f"{query} AND mode = ? AND {theirs}", (*values, whose.venue, *names)
             return [_order(row) for row in connection.execute(f"{query} ORDER BY sent_ns", values)]
 
     def resolve(self, ref: str) -> Source | None:
@@ -484,7 +522,17 @@ def _usage(connection: Connection, whose: Identity, quote: str, now_ns: int) -> 
     return Usage(in_minute, next(connection.execute(day, values))[0])
 
 
+def _seen(connection: Connection, whose: Identity, identity: str, since_ns: int) -> Seen:
+    """An order takes far less than an hour: what was sent before has long been told by the venue."""
+    theirs, names = _theirs(connection, whose)
+    query = f"SELECT count(*) FROM exchange_order WHERE sent_ns >= ? AND {theirs}"
+    return Seen(identity, since_ns, next(connection.execute(query, (since_ns, *names)))[0])
+
+
 def _theirs(connection: Connection, whose: Identity) -> tuple[str, tuple[str, ...]]:
-    """The condition that an order is an account's: by its marks, or by its name, which may have a new key."""
+    """The condition that an order may be an account's: by its marks, or by its name.
+
+    A name may have a new key, of the same account or of another: limits count both, which is the safe side.
+    """
     found = identities.known(connection, whose)
     return f"(identity IN ({','.join('?' * len(found))}) OR account = ?)", (*found, whose.name)

@@ -26,6 +26,9 @@ _AMBIGUOUS: Final = (0, -1000, -1001, -1006, -1007)
 """Refusals by which the venue does not say that nothing was done; 0 is none of its own words at all."""
 _DUPLICATE: Final = "duplicate"
 _LONGEST: Final = 300
+_OTHER_KEY: Final = (
+    "it was sent with another key of this name, and that this key's account does not have it proves nothing"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +82,17 @@ def _believed(order: Order, told: Any) -> Heard:
         return Heard(None, told, f"the answer cannot be true: {problem}"[:_LONGEST])
 
 
-async def ask(party: Party, order: Order, arrives_s: float) -> Heard:
-    """Ask what became of an order; while it could still arrive, that there is none is not believed."""
+async def ask(party: Party, order: Order, arrives_s: float, *, is_own: bool = True) -> Heard:
+    """Ask what became of an order; while it could still arrive, that there is none is not believed.
+
+    Nor is it where the order may be another account's, which had the name before: it is not `is_own`.
+    """
     try:
         told = await party.venue.order(order.symbol, origClientOrderId=order.client_order_id)
     except VenueError as refusal:
         if refusal.venue_code != NO_SUCH_ORDER:
             return Heard(None, problem=f"the venue said {refusal.venue_code}: {refusal.venue_message}")
-        return await _absent(party, order, arrives_s)
+        return await _absent(party, order, arrives_s) if is_own else Heard(None, problem=_OTHER_KEY)
     except ClientError as silence:
         return Heard(None, problem=silence.message[:_LONGEST])
     return _believed(order, told)

@@ -14,10 +14,9 @@ from tracedesk.contract import Edge
 from tracedesk.errors import ToolError
 from tracedesk.exchange.client.errors import ClientError, OutcomeUnknown, VenueError
 from tracedesk.exchange.orders.party import Party
+from tracedesk.exchange.orders.trouble import FAULTS
 from tracedesk.exchange.orders.turn import Occupied, turn
 from tracedesk.jobs import in_thread
-from tracedesk.journal import JournalError
-from tracedesk.journal.sqlite import SQLiteError
 
 if TYPE_CHECKING:
     from tracedesk.exchange.orders.desk import OrderDesk
@@ -45,6 +44,11 @@ _OTHERS: Final = "other accounts"
 """Where those are told of that could not be opened."""
 _ALL: Final = "all accounts"
 _LABELS: Final = (_OTHERS, _ALL)
+_NO_KEY: Final = "it cannot be signed for now, and orders of the ledger may rest there"
+_NO_LEDGER: Final = (
+    "the order ledger could not be used, which knows of orders that may be there or still arrive"
+)
+_OTHER_KEY: Final = "orders of the ledger that went out with another key of this name may rest there"
 
 
 def everything(_: str) -> bool:
@@ -72,6 +76,8 @@ class Sweep:
     tries: int = 0
     due: float = -math.inf
     """When it is tried again, on the monotonic clock; never while a try is under way."""
+    run: object = None
+    """The venue's process at the last try."""
     written: tuple[int, frozenset[str]] | None = None
 
     @property
@@ -152,11 +158,22 @@ class Sweeping:
     async def go_on(self) -> None:
         """Try again what is not confirmed, when its time has come."""
         sweep = self.current
+        if sweep is not None:
+            self._heed_waking(sweep)
         if sweep is None or sweep.is_confirmed or self._desk.clock.monotonic() < sweep.due:
             return
         await self.attempt(sweep)
         if sweep.news != sweep.written:
             await self.write(sweep)
+
+    def _heed_waking(self, sweep: Sweep) -> None:
+        """A venue that has come back since the last try is tried at once, and for a halt asked about all."""
+        run = self._desk.run()
+        if run in (None, sweep.run) or sweep.due == math.inf:
+            return
+        sweep.due, sweep.tries = -math.inf, 0
+        if sweep.cause == "halt":
+            sweep.again, sweep.is_confirmed = True, False
 
     async def anew(self) -> None:
         """An order turned up after everything was cancelled; a try that is under way may have missed it."""
@@ -170,7 +187,7 @@ class Sweeping:
 
     async def attempt(self, sweep: Sweep) -> None:
         """Cancel what rests on every account that is not cleared; what is left is tried again later."""
-        sweep.due = math.inf
+        sweep.due, sweep.run = math.inf, self._desk.run()
         sweep.tries += 1
         if sweep.again:
             sweep.again = False
@@ -197,8 +214,10 @@ class Sweeping:
         await self._clear(at_hand, sweep)
         # Opening the others may take its time.
         problem = await desk.gather()
-        tried = {party.account for party in at_hand}
-        await self._clear((party for party in desk.parties() if party.account not in tried), sweep)
+        # One whose venue has moved meanwhile is reached at another place.
+        tried = {(party.account, id(party.venue)) for party in at_hand}
+        others = (each for each in desk.parties() if (each.account, id(each.venue)) not in tried)
+        await self._clear(others, sweep)
         sweep.failed.pop(_OTHERS, None)
         if problem is not None:
             sweep.failed[_OTHERS] = problem
@@ -221,7 +240,7 @@ class Sweeping:
         problems: dict[str, str] = {}
         for party in parties:
             try:
-                problem = await self._cleared(party, identity, sweep)
+                problem = await self._cleared(party, sweep)
             except Exception as fault:
                 log.exception("the orders of %s could not be cancelled", party.account)
                 problem = f"cancelling failed inside this desk ({type(fault).__name__})"
@@ -233,35 +252,42 @@ class Sweeping:
     async def _out_of_reach(self, sweep: Sweep) -> None:
         """Orders of accounts that this desk cannot sign for now rest where they are."""
         ledger, mode = self._desk.ledger, self._desk.settings.mode
-        known = await noted(lambda: [*ledger.open(), *ledger.unresolved()]) or []
+        known = await noted(lambda: [*ledger.open(), *ledger.unresolved()])
+        if known is None:
+            sweep.failed.setdefault(_OTHERS, _NO_LEDGER)
+            return
         parties = self._desk.parties()
         reached = {party.account for party in parties}
         told_by = {await self._identity(party) for party in parties}
+        # What is under a name alone was sent before keys were told apart, and goes with it.
+        told_by |= reached
         here = (order for order in known if order.mode == mode and order.identity not in told_by)
-        resting = {order.account for order in here} - reached
+        resting = {order.account for order in here}
         for account in set(sweep.failed) - reached - resting - {_OTHERS}:
             del sweep.failed[account]
-        for account in resting:
-            sweep.failed[account] = "it cannot be signed for now, and orders of the ledger may rest there"
+        sweep.failed |= dict.fromkeys(resting - reached, _NO_KEY)
+        sweep.failed = dict.fromkeys(resting & reached, _OTHER_KEY) | sweep.failed
 
     # --- one account
 
-    async def _cleared(self, party: Party, identity: str, sweep: Sweep) -> str | None:
+    async def _cleared(self, party: Party, sweep: Sweep) -> str | None:
         """What rests goes at once; what is just being sent goes when it has arrived."""
         problem = await self._cancel_all(party, sweep)
         try:
-            async with turn(self._desk.home, identity, PATIENCE_S):
-                await self._settled(party)
-                return await self._cancel_all(party, sweep)
+            async with turn(self._desk.home, party.account, lambda: self._identity(party), PATIENCE_S):
+                in_doubt = await self._settled(party)
+                return await self._cancel_all(party, sweep) or in_doubt
         except Occupied:
             return problem or "an order is still being sent"
 
-    async def _settled(self, party: Party) -> None:
-        """What is found now to have arrived can be cancelled now."""
+    async def _settled(self, party: Party) -> str | None:
+        """What is found now to have arrived can be cancelled now; returns what may yet arrive."""
         try:
-            await self._desk.settle(party)
-        except (SQLiteError, JournalError, OSError):
+            left = await self._desk.settle(party)
+        except FAULTS:
             log.exception("orders of unknown outcome could not be settled")
+            return _NO_LEDGER
+        return f"{len(left)} order(s) of unknown outcome may be there, or still arrive" if left else None
 
     async def _cancel_all(self, party: Party, sweep: Sweep) -> str | None:
         """Cancel until nothing rests; returns what kept it from that.
@@ -299,7 +325,7 @@ class Sweeping:
             sweep.cancelled.append((party.account, f"{symbol} {told.get('orderId')} {name}"))
             try:
                 await self._desk.observe(party.identity, told)
-            except (SQLiteError, JournalError, OSError):
+            except FAULTS:
                 log.exception("order %s was cancelled, which could not be written down", name)
 
 
@@ -307,6 +333,6 @@ async def noted(work: Callable[[], T]) -> T | None:
     """What the ledger says, or nothing where it cannot: a full disk keeps nothing from being cancelled."""
     try:
         return await in_thread(work)
-    except (SQLiteError, JournalError, OSError):
+    except FAULTS:
         log.exception("the ledger could not be used while everything was cancelled")
         return None

@@ -1,11 +1,14 @@
-"""One order of an account at a time: a file lock that the system releases when its desk dies.
+"""One order of an account at a time: file locks that the system releases when their desk dies.
 
-So an order that the venue does not have is one that nobody is sending any more.
+So an order that the venue does not have is one that nobody is sending any more. A turn is that of the
+account's name, and then that of what it is told by: a name may have a new key, and a key several names.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +27,20 @@ class Occupied(ToolError):
         super().__init__("RATE_LIMITED", message, {"retryAfterSeconds": 1})
 
 
-def turn(home: Path, identity: str, seconds: float = WAIT_S) -> AbstractAsyncContextManager[None]:
-    """Hold the account against every other call, of this desk and of others on its home, under any name."""
-    return turns.turn(home, "orders", identity, seconds, Occupied)
+@asynccontextmanager
+async def turn(
+    home: Path, name: str, told_by: Callable[[], Awaitable[str]], seconds: float = WAIT_S
+) -> AsyncGenerator[str]:
+    """Hold the account against every other call, of this desk and of others on its home, under any name.
+
+    Yields what the account is told by; names come first everywhere, so that no two wait for each other.
+    """
+    identity = await told_by()
+    until = asyncio.get_running_loop().time() + seconds
+    async with AsyncExitStack() as held:
+        for each in dict.fromkeys((name, identity)):
+            left = max(0.0, until - asyncio.get_running_loop().time())
+            await held.enter_async_context(turns.turn(home, "orders", each, left, Occupied))
+        if await told_by() != identity:
+            raise Occupied  # it turned out to be one with another account meanwhile
+        yield identity
