@@ -61,6 +61,12 @@ class Served:
         now, sockets = self.clock.monotonic(), cast("set[Any]", self.exchange.sockets)
         return all(now - socket._ponged < 30 for socket in sockets)
 
+    async def unused(self, seconds: int) -> None:
+        """Let time pass after whoever used it has gone, which may be a moment after he has his answer."""
+        use = cast("Any", self.exchange.use)
+        await eventually(lambda: not use._users)
+        self.clock.advance(seconds)
+
     async def ended(self) -> None:
         async with asyncio.timeout(BOUND):
             await self.task
@@ -110,9 +116,9 @@ def test_it_ends_when_nobody_has_used_it_for_so_long_and_goes_on_at_the_next_sta
             key = await ask(tmp_path, "account", {"name": "me"})
             order = await placed(it, key)
             assert order["status"] == "NEW"
-            it.clock.advance(IDLE - 1)
+            await it.unused(IDLE - 1)
             assert await it.is_there()
-            it.clock.advance(1)
+            await it.unused(1)
             await it.ended()
             assert running(tmp_path) is None
         async with served(tmp_path) as it:
@@ -127,13 +133,13 @@ def test_each_request_and_each_question_begins_the_time_anew(tmp_path: Path) -> 
     async def main() -> None:
         async with served(tmp_path) as it:
             for _ in range(3):
-                it.clock.advance(IDLE - 1)
+                await it.unused(IDLE - 1)
                 assert await it.is_there()
                 await get(it.rest, "ping")
-                it.clock.advance(IDLE - 1)
+                await it.unused(IDLE - 1)
                 assert await it.is_there()
                 await ask(tmp_path, "status")
-            it.clock.advance(IDLE)
+            await it.unused(IDLE)
             await it.ended()
 
     run(main())
@@ -155,10 +161,9 @@ def test_it_never_ends_while_a_socket_is_connected(tmp_path: Path, path: str) ->
                 hearing.cancel()
                 with suppress(asyncio.CancelledError):
                     await hearing
-            await eventually(lambda: not it.exchange.sockets)
-            it.clock.advance(IDLE - 1)
+            await it.unused(IDLE - 1)
             assert await it.is_there()
-            it.clock.advance(1)
+            await it.unused(1)
             await it.ended()
 
     run(main())
@@ -175,7 +180,7 @@ def test_it_does_not_end_while_it_owes_an_answer(tmp_path: Path) -> None:
             it.clock.advance(IDLE)
             assert await asking == {}
             assert await it.is_there()
-            it.clock.advance(IDLE)
+            await it.unused(IDLE)
             await it.ended()
 
     run(main())
@@ -253,8 +258,7 @@ def test_it_never_ends_under_a_desk_whose_dead_mans_timer_is_armed(tmp_path: Pat
                 assert status["orders"]["dead_man"]["armed"] is True
                 await it.pass_(3 * IDLE)
                 assert await it.is_there()
-            await eventually(lambda: it.exchange.use.idle() > 0 or not it.exchange.sockets)
-            it.clock.advance(IDLE)
+            await it.unused(IDLE)
             await it.ended()
         async with served(tmp_path) as it:
             key = await ask(tmp_path, "account", {"name": "default"})
