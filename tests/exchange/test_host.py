@@ -64,7 +64,8 @@ async def get(rest: str, path: str, headers: dict[str, str] | None = None) -> An
 
 
 async def signed(rest: str, key: dict[str, str], verb: str, path: str, **sent: Any) -> Any:
-    query = urlencode({**sent, "timestamp": time.time_ns() // 1_000_000})
+    told = await get(rest, "time")
+    query = urlencode({**sent, "timestamp": told["serverTime"]})
     mark = hmac.new(key["secret"].encode(), query.encode(), hashlib.sha256).hexdigest()
     url = f"{rest}/api/v3/{path}?{query}&signature={mark}"
     headers = {"X-MBX-APIKEY": key["api_key"]}
