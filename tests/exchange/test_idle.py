@@ -67,14 +67,6 @@ class Served:
         await eventually(lambda: not use._users)
         self.clock.advance(seconds)
 
-    async def left_alone(self) -> None:
-        """Let time pass until it has ended; what a desk has left under way may begin it anew."""
-        async with asyncio.timeout(BOUND):
-            while not self.task.done():
-                await self.unused(IDLE)
-                await asyncio.sleep(0.01)
-        await self.task
-
     async def ended(self) -> None:
         async with asyncio.timeout(BOUND):
             await self.task
@@ -266,7 +258,6 @@ def test_it_never_ends_under_a_desk_whose_dead_mans_timer_is_armed(tmp_path: Pat
                 assert status["orders"]["dead_man"]["armed"] is True
                 await it.pass_(3 * IDLE)
                 assert await it.is_there()
-            await it.left_alone()
         async with served(tmp_path) as it:
             key = await ask(tmp_path, "account", {"name": "default"})
             assert [row["clientOrderId"] for row in await resting(it.rest, key)] == [sent["client_order_id"]]
