@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -244,20 +244,18 @@ async def beating(it: Served) -> AsyncGenerator[None]:
 
 def test_it_never_ends_under_a_desk_whose_dead_mans_timer_is_armed(tmp_path: Path) -> None:
     async def main() -> None:
-        async with served(tmp_path) as it:
-            async with AsyncExitStack() as stack:
-                client = await stack.enter_async_context(desk(tmp_path, dead_man_seconds=3600))
-                async with beating(it):
-                    price = (await client.call("orderbook_l1", {"symbol": "BTCUSDT"})).structured["best_bid"]
-                    order = {"symbol": "BTCUSDT", "side": "BUY", "order_type": "LIMIT", "quantity": "0.01"}
-                    order["price"] = f"{int(float(price) * 0.98)}"
-                    token = (await client.call("preview_order", order)).structured["preview_token"]
-                    sent = (await client.call("place_order", {**order, "preview_token": token})).structured
-                    assert sent["status"] == "NEW"
-                status = (await client.call("provider_status", {})).structured
-                assert status["orders"]["dead_man"]["armed"] is True
-                await it.pass_(3 * IDLE)
-                assert await it.is_there()
+        async with served(tmp_path) as it, desk(tmp_path, dead_man_seconds=3600) as client:
+            async with beating(it):
+                price = (await client.call("orderbook_l1", {"symbol": "BTCUSDT"})).structured["best_bid"]
+                order = {"symbol": "BTCUSDT", "side": "BUY", "order_type": "LIMIT", "quantity": "0.01"}
+                order["price"] = f"{int(float(price) * 0.98)}"
+                token = (await client.call("preview_order", order)).structured["preview_token"]
+                sent = (await client.call("place_order", {**order, "preview_token": token})).structured
+                assert sent["status"] == "NEW"
+            status = (await client.call("provider_status", {})).structured
+            assert status["orders"]["dead_man"]["armed"] is True
+            await it.pass_(3 * IDLE)
+            assert await it.is_there()
         async with served(tmp_path) as it:
             key = await ask(tmp_path, "account", {"name": "default"})
             assert [row["clientOrderId"] for row in await resting(it.rest, key)] == [sent["client_order_id"]]
