@@ -12,6 +12,8 @@ from typing import Any, Final, cast
 
 import aiohttp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.exchange.local.support import eventually
 from tests.exchange.test_host import Sim, get, signed, stopped
@@ -244,18 +246,21 @@ async def beating(it: Served) -> AsyncGenerator[None]:
 
 def test_it_never_ends_under_a_desk_whose_dead_mans_timer_is_armed(tmp_path: Path) -> None:
     async def main() -> None:
-        async with served(tmp_path) as it, desk(tmp_path, dead_man_seconds=3600) as client:
-            async with beating(it):
-                price = (await client.call("orderbook_l1", {"symbol": "BTCUSDT"})).structured["best_bid"]
-                order = {"symbol": "BTCUSDT", "side": "BUY", "order_type": "LIMIT", "quantity": "0.01"}
-                order["price"] = f"{int(float(price) * 0.98)}"
-                token = (await client.call("preview_order", order)).structured["preview_token"]
-                sent = (await client.call("place_order", {**order, "preview_token": token})).structured
-                assert sent["status"] == "NEW"
-            status = (await client.call("provider_status", {})).structured
-            assert status["orders"]["dead_man"]["armed"] is True
-            await it.pass_(3 * IDLE)
-            assert await it.is_there()
+        async with served(tmp_path) as it:
+            async with desk(tmp_path, dead_man_seconds=3600) as client:
+                async with beating(it):
+                    price = (await client.call("orderbook_l1", {"symbol": "BTCUSDT"})).structured["best_bid"]
+                    order = {"symbol": "BTCUSDT", "side": "BUY", "order_type": "LIMIT", "quantity": "0.01"}
+                    order["price"] = f"{int(float(price) * 0.98)}"
+                    token = (await client.call("preview_order", order)).structured["preview_token"]
+                    sent = (await client.call("place_order", {**order, "preview_token": token})).structured
+                    assert sent["status"] == "NEW"
+                status = (await client.call("provider_status", {})).structured
+                assert status["orders"]["dead_man"]["armed"] is True
+                await it.pass_(3 * IDLE)
+                assert await it.is_there()
+            await it.unused(IDLE)
+            await it.ended()
         async with served(tmp_path) as it:
             key = await ask(tmp_path, "account", {"name": "default"})
             assert [row["clientOrderId"] for row in await resting(it.rest, key)] == [sent["client_order_id"]]
@@ -342,6 +347,27 @@ def test_use_is_counted_while_it_lasts() -> None:
     assert use.idle() == 0
     clock.advance(2)
     assert use.idle() == 2
+
+
+class Waking(ManualClock):
+    """A clock that counts who waits for it."""
+
+    waits = 0
+
+    async def sleep_until(self, deadline: float) -> None:
+        """Wait, but not for ever a wait that is over before it begins."""
+        self.waits += 1
+        assert self.waits < 3, "it waits again and again for what is no time"
+        await super().sleep_until(deadline)
+
+
+@given(st.integers(0, 10**13))
+def test_unused_time_ends_whatever_the_fractions_of_its_clock(began_ns: int) -> None:
+    clock = Waking()
+    clock.advance(ns=began_ns)
+    use = Use(clock)
+    clock.advance(IDLE)
+    run(use.ends(IDLE))
 
 
 def test_the_settings_of_a_test_are_those_of_the_product() -> None:

@@ -27,8 +27,8 @@ class Use:
             self._last = self._clock.monotonic()
 
     def idle(self) -> float:
-        """For how many seconds nobody has."""
-        return 0.0 if self._users else self._clock.monotonic() - self._last
+        """For how many seconds nobody has; to the microsecond, so that what is left can be waited for."""
+        return 0.0 if self._users else round(self._clock.monotonic() - self._last, 6)
 
     async def ends(self, seconds: float) -> None:
         """Return once nobody has used it for so long."""
