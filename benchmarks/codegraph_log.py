@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -143,7 +143,8 @@ def served(folder: Path, copies: Copies) -> Generator[Desk]:
     env = {"TRACEDESK_HOME": str(folder / "home"), "TRACEDESK_CODEGRAPH_ROOTS": str(copies.folder)}
     with running("tracedesk", (*command, "--toolsets", "codegraph"), env, pipes=True) as server:
         for task in Path(f"/proc/{server.pid}/task").iterdir():
-            os.sched_setaffinity(int(task.name), os.sched_getaffinity(0))
+            with suppress(ProcessLookupError):  # a thread that ended since it was listed
+                os.sched_setaffinity(int(task.name), os.sched_getaffinity(0))
         with server.blamed():
             yield Desk(server, copies)
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import PROC, reading
+from benchmarks.measure import PROC, children, peak_kib, reading
 from tracedesk.codegraph.graph.index import index_project
 from tracedesk.codegraph.graph.store import Store
 from tracedesk.primitives.paths import Jail
@@ -49,17 +49,7 @@ def _cpu() -> float:
 def _peak_mb(parsers: int) -> float:
     """At most so much was resident at once: our own peak, and as many times the largest parser's."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return (_peak_kib(os.getpid()) + parsers * max(ended, *map(_peak_kib, _children()), 0)) / 1024
-
-
-def _children() -> list[int]:
-    tasks = (PROC / "self" / "task").iterdir()
-    return [int(pid) for task in tasks for pid in (task / "children").read_text(encoding="ascii").split()]
-
-
-def _peak_kib(pid: int) -> int:
-    lines = (PROC / str(pid) / "status").read_text(encoding="ascii", errors="replace").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    return (peak_kib(os.getpid()) + parsers * max(ended, *map(peak_kib, children(os.getpid())), 0)) / 1024
 
 
 if __name__ == "__main__":

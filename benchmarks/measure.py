@@ -66,32 +66,44 @@ def spent_us(before: Reading, after: Reading) -> float:
     return sum(now - before.get(thread, 0) for thread, now in after.items()) / 1000
 
 
+def children(pid: int) -> list[int]:
+    """The living children of a process."""
+    return [int(child) for task in _tasks(pid) for child in _living(task / "children").split()]
+
+
+def peak_kib(pid: int) -> int:
+    """The most a process has held resident; nothing of one that has ended."""
+    lines = _living(PROC / str(pid) / "status").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+
+
 def _on_cpu_ns(task: Path) -> int:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return int(_text(task / "schedstat").split()[0])
-    return 0
+    told = _living(task / "schedstat").split()
+    return int(told[0]) if told else 0
 
 
 def _family(pid: int) -> Iterable[int]:
     yield pid
-    for task in _tasks(pid):
-        for child in _text(task / "children").split():
-            yield from _family(int(child))
+    for child in children(pid):
+        yield from _family(child)
 
 
 def _tasks(pid: int) -> list[Path]:
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return list((PROC / str(pid) / "task").iterdir())
     return []
 
 
-def _text(path: Path) -> str:
-    return path.read_text(encoding="ascii")
+def _living(path: Path) -> str:
+    """What the system says of a thread or a process; nothing of one that ended since it was listed."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return path.read_text(encoding="ascii", errors="replace")
+    return ""
 
 
 def memory(pid: int) -> Memory:
     """Resident memory now."""
-    lines = _text(PROC / str(pid) / "smaps_rollup").splitlines()
+    lines = (PROC / str(pid) / "smaps_rollup").read_text(encoding="ascii").splitlines()
     sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines[1:]}
     return Memory(sizes["Rss"], sizes["Pss"])
 
@@ -129,7 +141,9 @@ class Neighbours:
 
 
 def _machine_seconds() -> float:
-    user, nice, system, _idle, _wait, *rest = map(int, _text(PROC / "stat").splitlines()[0].split()[1:9])
+    user, nice, system, _idle, _wait, *rest = map(
+        int, (PROC / "stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]
+    )
     return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
 
 

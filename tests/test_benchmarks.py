@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,24 @@ def test_every_row_is_a_claim_with_a_bar_a_ratio_and_a_verdict(figures: dict[str
         claim = claims[name]
         assert claim["ratio"] > 0
         assert claim["met"] is (claim["ratio"] <= claim["bar"])
+
+
+def test_a_process_whose_threads_come_and_go_is_read_like_any_other() -> None:
+    if not measure.supported():
+        pytest.skip("needs Linux with schedstat")
+    threads = "import threading\nwhile True:\n    threading.Thread(target=print).start()"
+    with subprocess.Popen([sys.executable, "-c", threads], stdout=subprocess.PIPE) as restless:
+        assert restless.stdout is not None
+        try:
+            restless.stdout.readline()
+            for _ in range(300):
+                assert restless.pid in measure.reading(restless.pid)
+                restless.stdout.read1()
+            assert restless.pid in measure.children(os.getpid())
+            assert measure.peak_kib(restless.pid) > 0
+        finally:
+            restless.kill()
+    assert (measure.reading(restless.pid), measure.peak_kib(restless.pid)) == ({}, 0)
 
 
 def test_memory_is_reported_without_a_bar(figures: dict[str, Any]) -> None:

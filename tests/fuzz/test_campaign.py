@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +124,10 @@ def test_the_host_is_nice_and_its_workers_are_nicer(home: Path) -> None:
     seen(home, lambda answer: answer["calls"] > 0)
     own = os.getpriority(os.PRIO_PROCESS, 0)
     tasks = Path(f"/proc/{campaign.info.pid}/task")
-    nice = {
-        (t / "comm").read_text().strip(): os.getpriority(os.PRIO_PROCESS, int(t.name))
-        for t in tasks.iterdir()
-    }
+    nice: dict[str, int] = {}
+    for task in tasks.iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it ended since it was listed
+            nice[(task / "comm").read_text().strip()] = os.getpriority(os.PRIO_PROCESS, int(task.name))
     workers = [value for name, value in nice.items() if name.startswith("fuzz-")]
     assert os.getpriority(os.PRIO_PROCESS, campaign.info.pid) == min(19, own + NICE)
     assert len(workers) == 2

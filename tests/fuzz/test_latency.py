@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,13 @@ def test_an_idle_host_takes_at_most_one_percent_of_its_campaigns_cpu(four_worker
         """CPU of the workers, and of everything else in the process."""
         own = others = 0
         for task in tasks.iterdir():
-            name, _, rest = (task / "stat").read_text().rpartition(")")
-            spent = sum(map(int, rest.split()[11:13]))
-            if "(fuzz-" in name:
-                own += spent
-            else:
-                others += spent
+            with suppress(FileNotFoundError, ProcessLookupError):  # it ended since it was listed
+                name, _, rest = (task / "stat").read_text().rpartition(")")
+                spent = sum(map(int, rest.split()[11:13]))
+                if "(fuzz-" in name:
+                    own += spent
+                else:
+                    others += spent
         return own, others
 
     time.sleep(3)  # the start, compiling included, is not part of the claim
