@@ -20,6 +20,7 @@ from tracedesk.journal import (
 )
 from tracedesk.journal import sqlite as journal_sqlite
 from tracedesk.journal.append import Transaction
+from tracedesk.journal.file import MAX_SEQ, SMALL_PAGE, key
 from tracedesk.journal.sqlite import Connection, ConstraintError, SQLiteError
 
 
@@ -113,6 +114,56 @@ def test_an_entry_out_of_bounds_is_refused_and_the_batch_with_it(
         journal.append("a", [entry(1), bad])
     assert verify(path).events == 0
     assert journal.append("a", entries(1)) == range(1, 2)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Entry("", 0, b""),
+        Entry("k" * 129, 0, b""),
+        Entry("k", 2**63, b""),
+        Entry("k", -(2**63) - 1, b""),
+        *(entry(2, parent=parent) for parent in (0, -1, 2, 3, 2**40)),
+    ],
+)
+def test_an_entry_is_refused_alone_as_it_is_among_others(journal: Journal, path: Path, bad: Entry) -> None:
+    journal.open("a", "run")
+    journal.append("a", entries(1))
+    with pytest.raises(BadEntry, match="event 2 "):
+        journal.append("a", [bad])
+    assert verify(path).events == 1
+    assert journal.append("a", [entry(2, parent=1)]) == range(2, 3)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_stream_whose_seqs_are_used_up_takes_no_more(journal: Journal, path: Path, count: int) -> None:
+    stream = journal.open("a", "run")
+    with raw(path) as connection:
+        last = MAX_SEQ + 1 - count
+        connection.execute("INSERT INTO batch VALUES(?,?,zeroblob(32))", (key(stream.id, last), last))
+    with pytest.raises(BadEntry, match="full"):
+        journal.append("a", entries(count))
+
+
+def test_events_appended_one_by_one_are_like_those_of_a_batch(tmp_path: Path) -> None:
+    given = [entry(1), entry(2, parent=1), Entry("Ünïcode ✓", -(2**63), bytes(range(256)), 1)]
+    found: list[list[object]] = []
+    for name, batches in (("one.db", [[e] for e in given]), ("all.db", [given])):
+        with Journal(tmp_path / name) as journal:
+            journal.open("a", "run")
+            for batch in batches:
+                journal.append("a", batch)
+        with raw(tmp_path / name) as connection:
+            found.append(list(connection.execute("SELECT * FROM event ORDER BY id")))
+        assert verify(tmp_path / name).is_sound
+    assert found[0] == found[1]
+
+
+def test_a_new_file_has_the_pages_it_is_to_have_and_keeps_them(path: Path) -> None:
+    with Journal(path, page=SMALL_PAGE) as journal:
+        assert journal.connection.pragma("page_size") == SMALL_PAGE
+    with Journal(path) as journal:
+        assert journal.connection.pragma("page_size") == SMALL_PAGE
 
 
 @pytest.mark.parametrize("name", ["", "n" * 257])

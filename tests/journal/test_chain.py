@@ -108,3 +108,11 @@ def test_moving_the_border_between_two_bodies_changes_the_hash(
     moved = [whole[a:b] for a, b in pairwise((0, *cuts, len(whole)))]
     one, other = ([Event(seq, "k", 0, body) for seq, body in enumerate(each, 1)] for each in (bodies, moved))
     assert (link_of(b"", one) == link_of(b"", other)) is (bodies == moved)
+
+
+@given(ANY_ENTRY, st.integers(4, 2**40), st.binary(min_size=32, max_size=32), st.sampled_from(sorted(FROZEN)))
+def test_a_batch_of_one_has_the_hash_that_it_has_among_others(
+    entry: Entry, seq: int, previous: bytes, framing: int
+) -> None:
+    alone = chain.link_one(replace(STREAM, framing=framing), previous, seq, entry)
+    assert alone == link_of(previous, [Event(seq, *entry)], framing)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain as linked
 from operator import ge
 from pathlib import Path
 from struct import error as StructError
-from types import TracebackType
 from typing import Any, Final
 
 from tracedesk.journal import chain, seal
@@ -18,7 +16,6 @@ from tracedesk.journal.model import (
     Columns,
     Entry,
     Head,
-    JournalBusy,
     Seal,
     SeqConflict,
     Status,
@@ -26,8 +23,9 @@ from tracedesk.journal.model import (
     StreamSealed,
     UnknownStream,
 )
-from tracedesk.journal.sqlite import BusyError, Connection, SQLiteError, insert, insert_flat
-from tracedesk.journal.stream import find, head_of
+from tracedesk.journal.sqlite import Connection, insert, insert_flat
+from tracedesk.journal.stream import find
+from tracedesk.journal.transaction import Part, Transaction, writing
 from tracedesk.primitives import json
 from tracedesk.primitives.time import Clock, SystemClock
 
@@ -39,16 +37,22 @@ _LONGEST_NAME: Final = 256
 _EARLIEST: Final = -(2**63)
 _LATEST: Final = 2**63 - 1
 _WIDTH: Final = len(Entry._fields)
+_BATCH: Final = "INSERT INTO batch VALUES(?,?,?)"
+_EVENT: Final = "INSERT INTO event(id, kind, time_ns, body, parent) VALUES(?,?,?,?,?)"
 
 
 class Journal:
     """One journal file open for writing. Not for two threads at once; open one each."""
 
-    def __init__(self, path: Path, clock: Clock | None = None, *, vfs: str | None = None) -> None:
+    def __init__(
+        self, path: Path, clock: Clock | None = None, *, vfs: str | None = None, page: int | None = None
+    ) -> None:
+        """`page` is the size of a new file's pages, where they should be other than batches like them."""
         self.path = path
         self._clock = clock or SystemClock()
-        self._connection, self._keeper = open_writer(path, vfs=vfs)
+        self._connection, self._keeper = open_writer(path, vfs=vfs, page=page)
         self._streams: dict[str, Stream] = {}
+        self._undone = 0
 
     def __enter__(self) -> Journal:
         return self
@@ -66,6 +70,9 @@ class Journal:
 
     def open(self, name: str, kind: str, meta: Mapping[str, Any] | None = None) -> Stream:
         """The stream of that name, made now if it is new."""
+        known = self._known(name)
+        if known is not None:
+            return known
         if not 0 < len(name) <= _LONGEST_NAME:
             raise BadEntry(f"a stream's name has 1 to {_LONGEST_NAME} characters")
         with self._writing(), self._keeper:
@@ -89,21 +96,37 @@ class Journal:
             return range(0)
         with self._writing() as connection:
             stream = self._stream(name)
-            if seal.is_sealed(connection, stream):
+            head = seal.open_head(connection, stream)
+            if head is None:
                 raise StreamSealed(name)
-            head = head_of(connection, stream)
             first = head.seq + 1
             if expect is not None and expect != first:
                 raise SeqConflict(name, expect, first)
-            seqs = range(first, first + len(entries))
-            values = list(linked.from_iterable(entries))
-            link = _link(stream, head, seqs, entries, values)
-            with self._keeper:
-                connection.execute("INSERT INTO batch VALUES(?,?,?)", (key(stream.id, first), seqs[-1], link))
-                _insert(connection, stream, head, seqs, values)
+            write = self._write_one if len(entries) == 1 else self._write
+            write(stream, head, entries)
             if beside is not None:
                 beside(connection, first)
-            return seqs
+            return range(first, first + len(entries))
+
+    def _write(self, stream: Stream, head: Head, entries: Sequence[Entry]) -> None:
+        seqs = range(head.seq + 1, head.seq + 1 + len(entries))
+        values = list(linked.from_iterable(entries))
+        link = _link(stream, head, seqs, entries, values)
+        with self._keeper:
+            self._connection.execute(_BATCH, (key(stream.id, seqs[0]), seqs[-1], link))
+            _insert(self._connection, stream, head, seqs, values)
+
+    def _write_one(self, stream: Stream, head: Head, entries: Sequence[Entry]) -> None:
+        """The same for a single entry, without what pays only where there are many."""
+        entry, seq = entries[0], head.seq + 1
+        refusal = _refusal(entry, seq)
+        if refusal is not None:
+            raise refusal
+        link = chain.link_one(stream, head.hash, seq, entry)
+        row = key(stream.id, seq)
+        with self._keeper:
+            self._connection.execute(_BATCH, (row, seq, link))
+            self._connection.execute(_EVENT, (row, *entry))
 
     def seal(self, name: str, status: Status = "ended", extra: Mapping[str, Any] | None = None) -> Seal:
         """End a stream; sealing it again returns the seal it has."""
@@ -116,8 +139,8 @@ class Journal:
         with self._writing() as connection, self._keeper:
             return seal.bury(connection, self._stream(name), self._clock.now_ns())
 
-    def _writing(self) -> Transaction:
-        return Transaction(self._connection)
+    def _writing(self) -> Transaction | Part:
+        return writing(self._connection)
 
     def _create(self, name: str, kind: str, meta: Mapping[str, Any]) -> Stream:
         identifier = next(self._connection.execute("SELECT coalesce(max(id), 0) + 1 FROM stream"))[0]
@@ -126,51 +149,22 @@ class Journal:
         self._connection.execute("INSERT INTO stream VALUES(?,?,?,?,?,?)", (*row, chain.genesis(stream)))
         return stream
 
+    def _known(self, name: str) -> Stream | None:
+        """A stream that was appended to before; none where a transaction was undone that may have made it."""
+        undone = self._connection.undone
+        if undone != self._undone:
+            self._undone = undone
+            self._streams.clear()
+        return self._streams.get(name)
+
     def _stream(self, name: str) -> Stream:
-        known = self._streams.get(name)
+        known = self._known(name)
         if known is None:
             known = find(self._connection, name)
             if known is None:
                 raise UnknownStream(name)
             self._streams[name] = known
         return known
-
-
-class Transaction:
-    """A short write transaction: begun at once, so that what it reads is what it writes on.
-
-    What ends it early is what its user hears of, also where SQLite has undone everything by itself, as it
-    does on a full disk, and refuses to undo it again.
-    """
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> Connection:
-        try:
-            self._connection.__enter__()
-        except BusyError:
-            raise JournalBusy("other writers held the journal for five seconds; try again") from None
-        return self._connection
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        outside = sys.exception()
-        try:
-            self._connection.__exit__(kind, problem, trace)
-        except SQLiteError as fault:
-            if self._connection.in_transaction:
-                raise
-            if problem is None:
-                raise _first(fault, outside) from None
-
-
-def _first(fault: BaseException, outside: BaseException | None) -> BaseException:
-    """What began a row of failures, each met while the one before it was handled."""
-    while fault.__context__ is not None and fault.__context__ is not outside:
-        fault = fault.__context__
-    return fault
 
 
 def _link(stream: Stream, head: Head, seqs: range, entries: Sequence[Entry], values: list[Any]) -> bytes:
@@ -188,7 +182,7 @@ def _link(stream: Stream, head: Head, seqs: range, entries: Sequence[Entry], val
 def _columns(seqs: range, values: list[Any]) -> Columns | None:
     """The batch by columns, which is how it is checked and hashed, without a loop; None for a bad one."""
     if seqs[-1] > MAX_SEQ:
-        raise BadEntry("the stream is full")
+        return None
     kinds, times, bodies, named = (values[column::_WIDTH] for column in range(_WIDTH))
     parents = [parent or 0 for parent in named]
     forward = any(map(ge, parents, seqs)) or min(parents) < 0 or 0 in named
@@ -214,10 +208,13 @@ def _insert(connection: Connection, stream: Stream, head: Head, seqs: range, val
 
 
 def _refusal(entry: Entry, seq: int) -> BadEntry | None:
-    if entry.parent is not None and not 0 < entry.parent < seq:
-        return BadEntry(f"event {seq} names {entry.parent} as its parent, which is not an earlier event")
-    if not 0 < len(entry.kind) <= _LONGEST_KIND:
+    kind, time_ns, _, parent = entry
+    if seq > MAX_SEQ:
+        return BadEntry("the stream is full")
+    if parent is not None and not 0 < parent < seq:
+        return BadEntry(f"event {seq} names {parent} as its parent, which is not an earlier event")
+    if not 0 < len(kind) <= _LONGEST_KIND:
         return BadEntry(f"event {seq} needs a kind of 1 to {_LONGEST_KIND} characters")
-    if not _EARLIEST <= entry.time_ns <= _LATEST:
+    if not _EARLIEST <= time_ns <= _LATEST:
         return BadEntry(f"event {seq} has a time outside 64-bit nanoseconds")
     return None

@@ -6,11 +6,13 @@ import hashlib
 from struct import Struct, pack
 from typing import Final
 
-from tracedesk.journal.model import Columns, Stream
+from tracedesk.journal.model import Columns, Entry, Stream
 from tracedesk.primitives import json
 
 _FRAME: Final = Struct(">qqqII")
 _SPAN: Final = Struct(">qq")
+_ONE: Final = Struct(">qqqqII")
+"""Framing 2's span and figures of a batch of one."""
 
 
 def genesis(stream: Stream) -> bytes:
@@ -26,6 +28,16 @@ def link(stream: Stream, previous: bytes, seqs: range, batch: Columns) -> bytes:
     parts = [previous, _SPAN.pack(seqs[0], seqs[-1])]
     parts += framed(seqs, batch)
     return hashlib.sha256(b"".join(parts)).digest()
+
+
+def link_one(stream: Stream, previous: bytes, seq: int, entry: Entry) -> bytes:
+    """The same hash for a batch of one, which is what most are that somebody waits for."""
+    kind, time_ns, body, parent = entry
+    if stream.framing == 1:
+        return link(stream, previous, range(seq, seq + 1), Columns([kind], [time_ns], [body], [parent or 0]))
+    name = kind.encode()
+    figures = _ONE.pack(seq, seq, time_ns, parent or 0, len(name), len(body))
+    return hashlib.sha256(b"".join((previous, figures, name, body))).digest()
 
 
 def _by_columns(seqs: range, batch: Columns) -> list[bytes]:

@@ -12,6 +12,9 @@ from tracedesk.journal.sqlite import Connection, Keeper
 APPLICATION_ID: Final = 0x54444A31
 """'TDJ1' in the file's header: tells a journal from any other SQLite file."""
 
+SMALL_PAGE: Final = 4096
+"""Bytes of a page for files whose events come one by one: a commit writes every page it touches whole."""
+
 SEQ_BITS: Final = 40
 MAX_SEQ: Final = (1 << SEQ_BITS) - 1
 
@@ -104,10 +107,10 @@ def key(stream: int, seq: int) -> int:
     return stream << SEQ_BITS | seq
 
 
-def open_writer(path: Path, *, vfs: str | None = None) -> tuple[Connection, Keeper]:
+def open_writer(path: Path, *, vfs: str | None = None, page: int | None = None) -> tuple[Connection, Keeper]:
     """A connection whose commits are on the disk when they return, and what opens its journal tables.
 
     Makes the file if it is not there.
     """
-    connection = FORMAT.open_writer(path, vfs=vfs)
+    connection = FORMAT.open_writer(path, vfs=vfs, page=page)
     return connection, Keeper(connection, _GUARDED)

@@ -33,8 +33,11 @@ class Format:
     page: int = 4096
     """Bytes of a page of a new file: larger ones suit rows that come in batches and stay."""
 
-    def open_writer(self, path: Path, *, vfs: str | None = None) -> Connection:
-        """A connection whose commits are on the disk when they return; makes the file if it is not there."""
+    def open_writer(self, path: Path, *, vfs: str | None = None, page: int | None = None) -> Connection:
+        """A connection whose commits are on the disk when they return; makes the file if it is not there.
+
+        `page` is for a new file that is not like most of its kind; a file keeps the pages it has.
+        """
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         create_private(path)
         connection = connect(path, vfs=vfs)
@@ -43,7 +46,7 @@ class Format:
             connection.transaction_mode = "IMMEDIATE"
             self._refuse_foreign(connection)
             path.chmod(0o600)
-            connection.execute(f"PRAGMA page_size = {self.page}")
+            connection.execute(f"PRAGMA page_size = {page or self.page}")
             patiently(connection, "PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             self._ensure_schema(connection)

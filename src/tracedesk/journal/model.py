@@ -45,8 +45,7 @@ def columns(events: Iterable[Event]) -> Columns:
     return Columns(kinds, times, bodies, [parent or 0 for parent in parents])
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """How far a stream reaches: its last seq (0 when empty) and the chain's hash there."""
 
     seq: int

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from tracedesk.journal import chain
 from tracedesk.journal.model import Head, JournalError, Seal, Status, Stream
 from tracedesk.journal.sqlite import Connection
 from tracedesk.journal.stream import head_of, span
 from tracedesk.primitives import json
+
+_OPEN_HEAD: Final = """
+SELECT last, hash, EXISTS(SELECT 1 FROM seal WHERE stream = ?3) FROM batch
+WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT 1
+"""
 
 
 def close(
@@ -32,6 +37,13 @@ def of(connection: Connection, stream: Stream) -> Seal | None:
     for status, ended, manifest in connection.execute(query, (stream.id,)):
         return Seal(status, ended, json.loads(manifest))
     return None
+
+
+def open_head(connection: Connection, stream: Stream) -> Head | None:
+    """How far the stream reaches now, or None if it is sealed."""
+    for last, digest, sealed in connection.execute(_OPEN_HEAD, (*span(stream), stream.id)):
+        return None if sealed else Head(last, digest)
+    return None if is_sealed(connection, stream) else Head(0, chain.genesis(stream))
 
 
 def is_sealed(connection: Connection, stream: Stream) -> bool:

@@ -62,6 +62,10 @@ class Connection(Protocol):
     """A connection; as a context manager it is a transaction (a savepoint inside one)."""
 
     transaction_mode: str
+    transaction: Any
+    """The innermost `Transaction` that is open on it, or None."""
+    undone: int
+    """How many transactions came to nothing on it."""
 
     @property
     def filename(self) -> str: ...
@@ -71,6 +75,8 @@ class Connection(Protocol):
     def executemany(self, statements: str, rows: Iterable[Sequence[Any]]) -> Iterator[Any]: ...
     def pragma(self, name: str, value: Any = None) -> Any: ...
     def changes(self) -> int: ...
+    def total_changes(self) -> int: ...
+    def cache_flush(self) -> None: ...
     def interrupt(self) -> None: ...
     def close(self) -> None: ...
     def set_busy_handler(self, callable: Callable[[int], bool] | None) -> None: ...
@@ -81,6 +87,11 @@ class Connection(Protocol):
     ) -> Any: ...
 
 
+class _Connection(apsw.Connection):
+    transaction: Any = None
+    undone: int = 0
+
+
 def connect(
     path: Path, *, read_only: bool = False, create: bool = True, vfs: str | None = None
 ) -> Connection:
@@ -88,7 +99,7 @@ def connect(
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
     if create and not read_only:
         flags |= apsw.SQLITE_OPEN_CREATE
-    return cast("Connection", apsw.Connection(str(path), flags=flags, vfs=vfs))
+    return cast("Connection", _Connection(str(path), flags=flags, vfs=vfs))
 
 
 def plan_once(connection: Connection) -> None:
@@ -174,6 +185,8 @@ def insert_flat(connection: Connection, into: str, width: int, flat: list[Any]) 
     done = 0
     for chunk in CHUNKS:
         step = chunk * width
+        if len(flat) - done < step:
+            continue
         statement = _values(into, width, chunk)
         if len(statement) > _LONGEST_KEPT and chunk > 1:
             continue

@@ -31,6 +31,7 @@ from tracedesk.exchange.orders.report import (
 )
 from tracedesk.journal import Entry, Journal, Reader, StreamPruned, UnknownStream
 from tracedesk.journal.append import Transaction
+from tracedesk.journal.file import SMALL_PAGE
 from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import StreamRef, parse_ref
@@ -439,7 +440,7 @@ class Ledger:
 
     def _opened(self) -> Journal:
         if self._journal is None:
-            journal = Journal(self.path, self._clock)
+            journal = Journal(self.path, self._clock, page=SMALL_PAGE)
             try:
                 prepare_calls(journal)
                 with Transaction(journal.connection):
