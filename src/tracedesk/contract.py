@@ -7,7 +7,6 @@ needs is read from these declarations; nothing here knows a protocol.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -19,6 +18,7 @@ from tracedesk import contracts
 from tracedesk.declared import DeclarationError, check_name, check_text, put
 from tracedesk.errors import STANDARD, Family
 from tracedesk.hooks import AcceptsHeaders, Canonical, Ended, Facts, Hooks, Watched
+from tracedesk.primitives.redaction import shown_scope
 
 S = TypeVar("S")
 Scope = Literal["read", "write", "trade"]
@@ -149,11 +149,8 @@ class Call(Generic[S]):
 
     @property
     def label(self) -> str:
-        """The scope as it may be shown: a session's id is all that protects it, so it is never repeated."""
-        kind, _, identity = self.scope.partition(":")
-        if kind != "session":
-            return self.scope
-        return f"session:{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
+        """The scope as it may be shown."""
+        return shown_scope(self.scope)
 
     async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         await self.channel.progress(done, total, message)

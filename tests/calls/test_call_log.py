@@ -17,11 +17,12 @@ from tests.fixtures.probe import CHANGES, READS
 from tests.support import ROOT, Client, desk_client, modern, rpc, run, until
 from tracedesk.calls import CallLog
 from tracedesk.calls.history import newest
-from tracedesk.calls.log import find
+from tracedesk.calls.log import find, month, prepare
 from tracedesk.calls.record import INLINE, LARGEST_ARGUMENTS
 from tracedesk.contract import Call, Tool
 from tracedesk.errors import STANDARD
-from tracedesk.journal import Reader, verify
+from tracedesk.journal import Journal, Reader, verify
+from tracedesk.journal.append import Transaction
 from tracedesk.payloads import Payloads
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import Secrets
@@ -233,6 +234,30 @@ def test_calls_are_found_by_attempt(tmp_path: Path) -> None:
     desk.log.stop()
     with Reader(desk.log.path) as reader:
         assert [call.body["id"] for call in newest(reader, 10, "a")] == [ids[0], ids[2]]
+
+
+def test_a_call_stored_with_its_effect_is_found_by_id_and_by_attempt(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    call = _call("a")
+    record = desk.log.open(call, _tool(changes=True), {"n": 1})
+    with Journal(desk.log.path, desk.clock) as journal:
+        prepare(journal)
+        with Transaction(journal.connection):
+            desk.log.store(journal, record, b"{}")
+    record.stored = True
+    desk.log.close(record, "ok", None, b"{}", 5)
+    others = [desk.record({}, attempt=name) for name in ("a", "b")]
+    desk.log.stop()
+    with Reader(desk.log.path) as reader:
+        assert [found.body["id"] for found in newest(reader, 10, "a")] == [call.id, others[0]]
+        assert find(reader, call.id) is not None
+        assert find(reader, others[1]) is not None
+    assert verify(desk.log.path).is_sound
+
+
+def test_a_month_ends_with_its_last_nanosecond() -> None:
+    end = parse("2026-12-01T00:00:00Z").ns
+    assert [month(end - 1), month(end)] == ["calls-2026-11", "calls-2026-12"]
 
 
 def test_calls_without_a_named_attempt_belong_to_their_scope(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import BOUND, HELLO, ROOT, StdioDesk, modern, rpc
+from tests.support import BOUND, ENVELOPE, HELLO, ROOT, StdioDesk, modern, rpc
 from tests.wire.test_http_abuse import BAD_JSON
 from tracedesk.wire.stdio import MAX_LINE
 
@@ -121,6 +121,41 @@ def test_a_connection_keeps_to_the_era_it_opened_with(tmp_path: Path) -> None:
         desk.ask(rpc("initialize", HELLO))
         refused = desk.ask(modern("tools/list", None, 2))
         assert refused["error"]["code"] == -32600
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"io.modelcontextprotocol/protocolVersion": "2026-07-29"}, -32022),
+        ({"io.modelcontextprotocol/protocolVersion": 1}, -32602),
+        ({"io.modelcontextprotocol/clientCapabilities": ...}, -32602),
+        ({"io.modelcontextprotocol/protocolVersion": ...}, -32602),
+    ],
+)
+def test_an_envelope_is_looked_at_however_often_another_was_accepted(
+    tmp_path: Path, changed: dict[str, object], code: int
+) -> None:
+    kept = {name: value for name, value in {**ENVELOPE, **changed}.items() if value is not ...}
+    with StdioDesk(tmp_path) as desk:
+        for number in range(3):
+            assert "result" in desk.ask(modern("tools/call", {"name": "say"}, number))
+        assert desk.ask(rpc("tools/call", {"name": "say", "_meta": kept}, 4))["error"]["code"] == code
+        assert desk.ask(rpc("tools/call", {"name": "say", "_meta": []}, 5))["error"]["code"] == -32602
+        assert "result" in desk.ask(modern("tools/call", {"name": "say"}, 6))
+
+
+def test_lines_are_told_apart_however_they_are_cut(tmp_path: Path) -> None:
+    lines = [json.dumps(modern("tools/call", {"name": "say"}, number)).encode() for number in range(4)]
+    with StdioDesk(tmp_path) as desk:
+        desk.send_bytes(b"\n \n" + lines[0] + b"\n" + lines[1][:10])
+        assert desk.read()["id"] == 0
+        desk.send_bytes(lines[1][10:])
+        desk.send_bytes(b"\n")
+        assert desk.read()["id"] == 1
+        desk.send_bytes(b"  \n")
+        desk.send_bytes(b"\n")
+        desk.send_bytes(lines[2] + b"\r\n" + lines[3] + b"\n")
+        assert [desk.read()["id"] for _ in range(2)] == [2, 3]
 
 
 def test_requests_before_the_handshake_are_refused(tmp_path: Path) -> None:

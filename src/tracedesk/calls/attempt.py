@@ -10,6 +10,8 @@ ATTEMPTS: Final = "tracedesk://codegraph/attempts/"
 
 LONGEST_NAME: Final = 200
 LONGEST_REFERENCE: Final = 256
+_NEVER_TOO_LONG: Final = (LONGEST_REFERENCE - len(ATTEMPTS)) // 3
+"""An ASCII name of so many characters fits into a reference even where each is in percent notation."""
 
 
 def attempt_ref(name: str) -> str:
@@ -21,4 +23,8 @@ def is_name(value: Any) -> TypeGuard[str]:
     """Whether an attempt may be called that: a visible text, not too long for itself or its reference."""
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
         return False
-    return value.isprintable() and bool(value.strip()) and len(attempt_ref(value)) <= LONGEST_REFERENCE
+    if not value.isprintable() or not value.strip():
+        return False
+    if len(value) <= _NEVER_TOO_LONG and value.isascii():
+        return True
+    return len(attempt_ref(value)) <= LONGEST_REFERENCE

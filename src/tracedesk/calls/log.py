@@ -7,6 +7,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import compress
 from pathlib import Path
 from time import gmtime, strftime
@@ -15,7 +16,7 @@ from typing import Any, Final
 from tracedesk.calls.record import INLINE, PREFIX, CallRecord, Outcome, is_inline, source
 from tracedesk.contract import Call, Source, Tool
 from tracedesk.journal import Entry, Journal, JournalError, Reader
-from tracedesk.journal.file import key
+from tracedesk.journal.file import SMALL_PAGE, key
 from tracedesk.journal.sqlite import Connection, SQLiteError, insert
 from tracedesk.journal.stream import every
 from tracedesk.payloads import Payloads
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 GROUP_SECONDS: Final = 0.2
 """How long a read's record may wait for company; with the commit itself it stays under 250 ms."""
 
+_HOUR_NS: Final = 3_600 * 1_000_000_000
 _GRACE_NS: Final = 86_400 * 1_000_000_000
 """A month is sealed a day after its end: desks whose clocks differ may still write to it until then."""
 
@@ -39,6 +41,8 @@ CREATE TABLE IF NOT EXISTS attempt_index(
   attempt TEXT NOT NULL, event INTEGER NOT NULL, PRIMARY KEY(attempt, event)
 ) WITHOUT ROWID, STRICT;
 """
+_INTO_CALLS: Final = "INSERT OR IGNORE INTO call_index"
+_INTO_ATTEMPTS: Final = "INSERT OR IGNORE INTO attempt_index"
 
 
 class CallLog:
@@ -169,7 +173,7 @@ class CallLog:
             journal.close()
 
     def _open(self) -> Journal:
-        journal = Journal(self.path, self._clock)
+        journal = Journal(self.path, self._clock, page=SMALL_PAGE)
         prepare(journal)
         self._seal_past_months(journal)
         return journal
@@ -205,14 +209,26 @@ def append(journal: Journal, name: str, records: Sequence[CallRecord], entries: 
 
     def index(connection: Connection, first: int) -> None:
         base = key(stream.id, first)
-        ids = range(base, base + len(records))
-        insert(connection, "INSERT OR IGNORE INTO call_index", (_keys([r.id for r in records]), ids))
-        attempts = [r.attempt for r in records]
-        if any(attempts):
-            named = compress(attempts, attempts), compress(ids, attempts)
-            insert(connection, "INSERT OR IGNORE INTO attempt_index", tuple(map(list, named)))
+        if len(records) == 1:
+            _index_one(connection, records[0], base)
+        else:
+            _index(connection, records, range(base, base + len(records)))
 
     journal.append(name, entries, beside=index)
+
+
+def _index(connection: Connection, records: Sequence[CallRecord], ids: range) -> None:
+    insert(connection, _INTO_CALLS, (_keys([r.id for r in records]), ids))
+    attempts = [r.attempt for r in records]
+    if any(attempts):
+        named = compress(attempts, attempts), compress(ids, attempts)
+        insert(connection, _INTO_ATTEMPTS, tuple(map(list, named)))
+
+
+def _index_one(connection: Connection, record: CallRecord, id: int) -> None:
+    connection.execute(f"{_INTO_CALLS} VALUES (?,?)", (bytes.fromhex(record.id.replace("-", "")), id))
+    if record.attempt:
+        connection.execute(f"{_INTO_ATTEMPTS} VALUES (?,?)", (record.attempt, id))
 
 
 def prepare(journal: Journal) -> None:
@@ -223,7 +239,12 @@ def prepare(journal: Journal) -> None:
 
 def month(now_ns: int) -> str:
     """The stream of the calls made in the month of that moment."""
-    return strftime("calls-%Y-%m", gmtime(now_ns // 1_000_000_000))
+    return _month(now_ns // _HOUR_NS)
+
+
+@lru_cache(maxsize=8)
+def _month(hour: int) -> str:
+    return strftime("calls-%Y-%m", gmtime(hour * 3_600))
 
 
 def _keys(identities: Sequence[str]) -> list[bytes]:

@@ -25,14 +25,19 @@ _SEQ = re.compile(r"0|[1-9][0-9]{0,18}")
 _RESERVED = frozenset({"calls", "payloads"})
 
 _COUNTER_BITS = 42
-_TAIL_BITS = 32
-_POOL = 512
+_LOW_BITS = 30
+_TAIL_DIGITS = 8
+_DRAWN = _TAIL_DIGITS + 12
+"""Digits for the tail, and for where the counter starts."""
+_POOL = 640
 """Bytes asked of the system at a time: one system call serves many ids."""
 
 
 def uuid4() -> str:
     """Return a random UUID, for sessions and other things nobody may guess."""
-    return _uuid(int.from_bytes(os.urandom(16), "big"), version=4)
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return dashed(f"{digits[:12]}4{digits[13:16]}{variant}{digits[17:]}")
 
 
 def uuid7() -> str:
@@ -53,44 +58,27 @@ class TimeOrdered:
         self._lock = threading.Lock()
         self._ms = -1
         self._counter = 0
-        self._pool = b""
+        self._pool: list[str] = []
 
     def next(self) -> str:
         """Return the next UUID."""
         with self._lock:
-            self._step(self._now_ns() // 1_000_000)
-            head = (self._ms << 80) | _spread(self._counter)
-            return _uuid(head | self._random(_TAIL_BITS), version=7)
+            drawn = self._pool.pop() if self._pool else self._draw()
+            ms = self._now_ns() // 1_000_000
+            self._counter += 1
+            if ms > self._ms or self._counter >> _COUNTER_BITS:
+                self._ms = max(ms, self._ms + 1)
+                # The top bit starts clear, so that a millisecond has room for 2**41 more.
+                self._counter = int(drawn[_TAIL_DIGITS:], 16) & (2 ** (_COUNTER_BITS - 1) - 1)
+            ms, high, low = self._ms, self._counter >> _LOW_BITS, self._counter & (2**_LOW_BITS - 1)
+        groups = (ms >> 16, ms & 0xFFFF, high, 0x8000 | low >> 16, low & 0xFFFF, drawn[:_TAIL_DIGITS])
+        return "%08x-%04x-7%03x-%04x-%04x%s" % groups  # noqa: UP031 - an f-string takes half as long again
 
-    def _step(self, ms: int) -> None:
-        if ms > self._ms:
-            self._restart(ms)
-            return
-        self._counter += 1
-        if self._counter >> _COUNTER_BITS:
-            self._restart(self._ms + 1)
-
-    def _restart(self, ms: int) -> None:
-        self._ms = ms
-        # The top bit starts clear, so that a millisecond has room for 2**41 more.
-        self._counter = self._random(_COUNTER_BITS - 1)
-
-    def _random(self, bits: int) -> int:
-        size = (bits + 7) // 8
-        if len(self._pool) < size:
-            self._pool = self._random_bytes(_POOL)
-        taken, self._pool = self._pool[:size], self._pool[size:]
-        return int.from_bytes(taken, "big") & ((1 << bits) - 1)
-
-
-def _spread(counter: int) -> int:
-    high, low = counter >> 30, counter & (2**30 - 1)
-    return (high << 64) | (low << _TAIL_BITS)
-
-
-def _uuid(bits: int, *, version: int) -> str:
-    bits &= ~((0xF << 76) | (0b11 << 62))
-    return dashed(f"{bits | (version << 76) | (0b10 << 62):032x}")
+    def _draw(self) -> str:
+        """What one id needs of randomness, and the same for the next ones."""
+        digits = self._random_bytes(_POOL).hex()
+        self._pool = [digits[at : at + _DRAWN] for at in range(0, len(digits), _DRAWN)]
+        return self._pool.pop()
 
 
 def dashed(text: str) -> str:

@@ -23,7 +23,13 @@ _LONGEST_PLAIN: Final = 128
 _PLAIN: Final = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 """Values that are not JSON are an error, not a guess."""
 
+_ORDERED: Final = _PLAIN | orjson.OPT_SORT_KEYS
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+
+_SMALL: Final = 8_192
+"""Bytes of a document that the quick parser is tried on: what is longer is often full of fractions."""
+_MOST_PARTS: Final = 500
+"""Values of such a document: so many cannot nest deeper than the exact parser goes."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -52,6 +58,14 @@ _DECODER: Final = json.JSONDecoder(
 def loads(data: bytes | bytearray | memoryview | str) -> Any:
     """Parse one document; fractions become `Decimal`. Raises `ValueError` for anything not strict JSON."""
     raw = data.encode() if isinstance(data, str) else bytes(data)
+    if len(raw) <= _SMALL:
+        try:
+            value = orjson.loads(raw)
+        except ValueError:
+            pass  # the exact parser says why
+        else:
+            if _is_exact(value, raw):
+                return value
     if _SURROGATE.search(raw):
         orjson.loads(raw)  # refuses lone surrogates, which could never be written out again
     try:
@@ -60,14 +74,44 @@ def loads(data: bytes | bytearray | memoryview | str) -> Any:
         raise ValueError("the document nests too deeply") from None
 
 
-def dumps(value: Any) -> bytes:
-    """Encode `value` compactly, each `Decimal` as a number with its own digits."""
+def _is_exact(value: Any, raw: bytes) -> bool:
+    """Whether the quick parser has read a document as the exact one does: no fraction, no name repeated.
+
+    It keeps the last of two members of one name, so that fewer texts are left than were written.
+    """
+    texts = raw.count(b'"')  # each stands between two
+    if b"\\" in raw:
+        if b"\\\\" in raw:
+            return False  # a quote after it may or may not end a text
+        texts -= raw.count(b'\\"')
+    parts: list[Any] = [value]
+    for part in parts:  # which grows meanwhile
+        if isinstance(part, str):
+            texts -= 2
+        elif isinstance(part, dict):
+            texts -= 2 * len(cast("dict[str, Any]", part))
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+        elif isinstance(part, float):
+            return False
+    return not texts and len(parts) <= _MOST_PARTS
+
+
+def text(value: bytes) -> bytes:
+    """Encode a text of ASCII alone: nothing in it needs a second look."""
+    return orjson.dumps(value.decode("ascii"))
+
+
+def dumps(value: Any, *, ordered: bool = False) -> bytes:
+    """Encode `value` compactly, each `Decimal` as a number with its own digits; `ordered`: sorted by name."""
+    option = _ORDERED if ordered else _PLAIN
     try:
-        document = orjson.dumps(value, default=_exact, option=_PLAIN)
+        document = orjson.dumps(value, default=_exact, option=option)
     except TypeError as error:
         if "64-bit" not in str(error):
             raise
-        document = orjson.dumps(_split_large(value), default=_exact, option=_PLAIN)
+        document = orjson.dumps(_split_large(value), default=_exact, option=option)
     if b"null" in document:
         _refuse_nonfinite(value)
     return document

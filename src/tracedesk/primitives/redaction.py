@@ -34,6 +34,15 @@ def marker(secret: str, kind: str) -> str:
     return f"[redacted:{kind}:{digest[:8]}]"
 
 
+@lru_cache(maxsize=256)
+def shown_scope(scope: str) -> str:
+    """Return a call's scope as it may be shown: a session's id is all that protects it."""
+    kind, _, identity = scope.partition(":")
+    if kind != "session":
+        return scope
+    return f"session:{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
+
+
 def redact_text(text: str, secrets: Secrets | None = None) -> str:
     """Return the text with every registered or recognised secret replaced by its marker."""
     if secrets is not None:
@@ -97,16 +106,16 @@ _RARE_FIRST: Final = "/zqjxkvbypwgfcmu_-=.9dlhrnisoat:e"
 def any_of(words: set[str]) -> re.Pattern[bytes]:
     """A pattern found in a text if and only if one of the words is in it, though not always where it begins.
 
-    Each word is looked for by its rarest character, so that the search can pass over most of a text; a word
-    that has another one within it need not be looked for.
+    Each word is looked for by its rarest character, so that the search can pass over most of a text, then by
+    what follows, and last by what is before; a word that has another one within it need not be looked for.
     """
     branches: dict[str, list[str]] = {}
     for word in sorted(words):
         if any(other in word for other in words - {word}):
             continue
         place = min(range(len(word)), key=lambda at: _RARE_FIRST.find(word[at]))
-        before, after = re.escape(word[: place + 1]), re.escape(word[place + 1 :])
-        branches.setdefault(word[place], []).append(f"(?<={before}){after}" if place else after)
+        after = re.escape(word[place + 1 :])
+        branches.setdefault(word[place], []).append(f"{after}(?<={re.escape(word)})" if place else after)
     return re.compile(
         "|".join(f"{re.escape(c)}(?:{'|'.join(ends)})" for c, ends in branches.items()).encode()
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from time import perf_counter_ns
@@ -37,7 +36,7 @@ Opened = Callable[[str], Awaitable[Any]]
 EVERY_SCOPE: Final[frozenset[Scope]] = frozenset(("read", "write", "trade"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Origin:
     """Who calls, and what their transport allows."""
 
@@ -95,7 +94,7 @@ class Dispatch:
         self._opened = opened
         self.secrets = secrets
         self._check_output = check_output
-        self._by_scope: Counter[str] = Counter()
+        self._by_scope: dict[str, int] = {}
         self._validators: dict[str, Validator] = {}
 
     async def state(self, toolset: str) -> Any:
@@ -180,13 +179,15 @@ class Dispatch:
             return self.load.total
         if stranger and self._strangers >= self.load.strangers:
             return self.load.strangers
-        return self.load.per_scope if self._by_scope[scope] >= self.load.per_scope else None
+        return self.load.per_scope if self._by_scope.get(scope, 0) >= self.load.per_scope else None
 
     def _count(self, scope: str, stranger: bool, change: int) -> None:
         self.in_flight += change
         self._strangers += change if stranger else 0
-        self._by_scope[scope] += change
-        if not self._by_scope[scope]:
+        running = self._by_scope.get(scope, 0) + change
+        if running:
+            self._by_scope[scope] = running
+        else:
             del self._by_scope[scope]
 
     async def _answer(self, tool: Tool, arguments: Any, call: Call[Any]) -> Reply:
@@ -215,24 +216,23 @@ class Dispatch:
         call.deadline = asyncio.get_running_loop().time() + tool.deadline
 
     async def _timed(self, tool: Tool, arguments: dict[str, Any], call: Call[Any]) -> Any:
-        value = await self._within(tool, arguments, call)
-        cut = call.window is not None and call.window.expired()
-        late = cut or asyncio.get_running_loop().time() > call.deadline
-        # What has changed state is answered as it is; a late reading is a failed one.
-        if late and tool.annotations.read_only:
-            raise tool.family.timed_out(tool.name, tool.deadline, sent=call.sent)
-        return value
-
-    async def _within(self, tool: Tool, arguments: dict[str, Any], call: Call[Any]) -> Any:
         running = tool.handler(arguments, call).__await__()
         try:
             waits_for = next(running)
         except StopIteration as finished:
-            return finished.value  # it never waited: there was nothing to cancel
+            value = finished.value  # it never waited: there was nothing to cancel
+        else:
+            value = await self._within(tool, _Rest(running, waits_for), call)
+        # What has changed state is answered as it is; a late reading is a failed one.
+        if tool.annotations.read_only and _is_late(call):
+            raise tool.family.timed_out(tool.name, tool.deadline, sent=call.sent)
+        return value
+
+    async def _within(self, tool: Tool, rest: _Rest, call: Call[Any]) -> Any:
         window = call.window = asyncio.timeout_at(call.deadline)
         try:
             async with window:
-                return await _Rest(running, waits_for)
+                return await rest
         except TimeoutError:
             if not window.expired():
                 raise
@@ -243,6 +243,11 @@ class Dispatch:
         if validator is None:
             validator = self._validators[tool.name] = Validator(tool)
         return validator
+
+
+def _is_late(call: Call[Any]) -> bool:
+    cut = call.window is not None and call.window.expired()
+    return cut or asyncio.get_running_loop().time() > call.deadline
 
 
 class _Rest:

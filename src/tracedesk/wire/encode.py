@@ -50,6 +50,8 @@ class Reply:
 
 def encode(tool: Tool, value: Any, limits: Limits) -> Reply:
     """The reply that carries `value`, or the family's error when it passes the hard cap."""
+    if isinstance(value, dict):
+        return _checked(tool, Reply("json", json.dumps(value)), cast("dict[str, Any]", value), limits)
     if isinstance(value, Page):
         return _encode_page(tool, value, limits)
     if isinstance(value, Blocks):

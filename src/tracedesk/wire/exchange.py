@@ -63,14 +63,15 @@ class Exchange:
         self.connection = connection
         self.identity = identity
         self.transport = transport
-        self.message_metadata = ServerMessageMetadata(request_context=self)
         self.denied: Any = None
         self._emit = emit
         self._asker = asker
         self._asks = asks or emit
-        meta = (params or {}).get("_meta")
-        self.meta: Mapping[str, Any] = meta if isinstance(meta, dict) else {}  # pyright: ignore[reportUnknownMemberType]
-        self.consent = Consent()
+        meta = params.get("_meta") if params else None
+        self.meta: Mapping[str, Any] = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+        self.answer: dict[str, Any] | None = None
+        """What the desk has answered, where the SDK has only to seal it."""
+        self._consent: Consent | None = None
         self._cancel: anyio.Event | None = None
 
     @property
@@ -84,10 +85,32 @@ class Exchange:
     @property
     def attempt(self) -> str | None:
         """The attempt that the client says this call belongs to; what cannot be a name is as if not sent."""
-        named = (self.meta.get("tracedesk/attempt"), self.meta.get("traceparent"))
-        return next(filter(is_name, named), None)
+        for key in ("tracedesk/attempt", "traceparent"):
+            named = self.meta.get(key)
+            if named is not None and is_name(named):
+                return named
+        return None
+
+    @property
+    def consent(self) -> Consent:
+        """What the user has been asked, and has answered; most calls ask nothing."""
+        if self._consent is None:
+            self._consent = Consent()
+        return self._consent
+
+    @consent.setter
+    def consent(self, given: Consent) -> None:
+        self._consent = given
+
+    @property
+    def has_answers(self) -> bool:
+        return self._consent is not None and bool(self._consent.answers)
 
     # --- the SDK's dispatch context
+
+    @property
+    def message_metadata(self) -> ServerMessageMetadata:
+        return ServerMessageMetadata(request_context=self)
 
     @property
     def can_send_request(self) -> bool:

@@ -24,7 +24,7 @@ class Malformed(ValueError):
         self.request_id = request_id
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inbound:
     """A request (with an id), a notification (without), or the client's response."""
 
@@ -35,10 +35,15 @@ class Inbound:
     params: Mapping[str, Any] | None = None
 
     @property
+    def meta(self) -> Mapping[str, Any]:
+        """What was sent along with the parameters; empty where that is nothing, or no object."""
+        meta = self.params.get("_meta") if self.params else None
+        return cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+
+    @property
     def claims_modern(self) -> bool:
         """Whether the request carries the stateless era's envelope."""
-        meta = (self.params or {}).get("_meta")
-        return isinstance(meta, dict) and VERSION_KEY in meta
+        return VERSION_KEY in self.meta
 
 
 def read(data: bytes | bytearray | memoryview) -> Inbound:
@@ -55,7 +60,7 @@ def read(data: bytes | bytearray | memoryview) -> Inbound:
 
 
 def _classify(body: dict[str, Any]) -> Inbound:
-    request_id = _id(body)
+    request_id = _id(body["id"]) if "id" in body else None
     if body.get("jsonrpc") != "2.0":
         raise Malformed(INVALID_REQUEST, 'jsonrpc must be "2.0"', request_id)
     if "method" not in body:
@@ -73,10 +78,7 @@ def _classify(body: dict[str, Any]) -> Inbound:
     return Inbound(kind, body, request_id, method, cast("dict[str, Any] | None", params))
 
 
-def _id(body: dict[str, Any]) -> RequestId | None:
-    if "id" not in body:
-        return None
-    value = body["id"]
+def _id(value: Any) -> RequestId:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise Malformed(INVALID_REQUEST, "id must be a string or an integer")
     return value

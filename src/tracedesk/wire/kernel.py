@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -16,6 +16,7 @@ from tracedesk.wire.consent import Consent, Spent
 from tracedesk.wire.dispatch import Dispatch, Origin
 from tracedesk.wire.encode import Reply, tool_result
 from tracedesk.wire.exchange import Exchange
+from tracedesk.wire.inbound import VERSION_KEY
 from tracedesk.wire.peer import Peer
 from tracedesk.wire.publish import ToolList
 from tracedesk.wire.sdk import (
@@ -39,6 +40,8 @@ from tracedesk.wire.watches import FOLLOWED, Listening, Tell, Watch, Watches, to
 Context = ServerRequestContext[Any, Exchange]
 
 CALL_KEY: Final = "tracedesk/call"
+_CLIENT_KEY: Final = types.CLIENT_INFO_META_KEY
+_CAPABILITIES_KEY: Final = types.CLIENT_CAPABILITIES_META_KEY
 FORBIDDEN: Final = -32003
 _COMPLETIONS: Final = 100
 _COMPLETION_SECONDS: Final = 2.0
@@ -59,7 +62,7 @@ class Kernel:
         self.peers: set[Peer] = set()
         self._tools = ToolList(self.registry)
         self._spent = Spent()
-        self._connections: dict[tuple[str, bytes], Connection] = {}
+        self._connections: dict[bytes, Connection] = {}
         self._own = {"tools/call": self._call_tool, "tools/list": self._list_tools}
         self.server = self._build()
         changes = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
@@ -98,7 +101,7 @@ class Kernel:
 
     def open_peer(self, standalone: Any, session_id: str | None = None) -> Peer:
         """A handshake-era client whose unasked-for messages go to `standalone`."""
-        peer = Peer(self.server, standalone, session_id, self._options)
+        peer = Peer(self.server, self._own_answer, standalone, session_id, self._options)
         self.peers.add(peer)
         return peer
 
@@ -112,19 +115,33 @@ class Kernel:
         """End what clients follow, while the toolsets are still open."""
         await self.watches.close()
 
-    async def answer_modern(
+    def answer_modern(
         self, exchange: Exchange, method: str, params: Mapping[str, Any] | None
-    ) -> dict[str, Any]:
+    ) -> Awaitable[dict[str, Any]]:
         """Run one self-contained request of the stateless era."""
-        return await ServerRunner(self.server, exchange.connection, None).on_request(exchange, method, params)
+        own = self._own_answer(exchange, method, params)
+        return self._answer_by_sdk(exchange, method, params) if own is None else own
+
+    def _answer_by_sdk(
+        self, exchange: Exchange, method: str, params: Mapping[str, Any] | None
+    ) -> Awaitable[dict[str, Any]]:
+        return ServerRunner(self.server, exchange.connection, None).on_request(exchange, method, params)
+
+    def known(self, meta: Mapping[str, Any]) -> Connection | None:
+        """The connection of an envelope that was accepted before; None where one must be looked at."""
+        try:
+            version, capabilities = meta[VERSION_KEY], meta[_CAPABILITIES_KEY]
+            return self._connections.get(json.dumps((version, meta.get(_CLIENT_KEY), capabilities)))
+        except (KeyError, TypeError):
+            return None
 
     def connection(self, version: str, client_info: Any, capabilities: Any) -> Connection:
-        """What a stateless client's envelope says; clients repeat it, so it is kept."""
-        key = (version, json.dumps((client_info, capabilities)))
+        """What an accepted envelope of a stateless client says; clients repeat it, so it is kept."""
+        key = json.dumps((version, client_info, capabilities))
         found = self._connections.get(key)
         if found is None:
             found = Connection.from_envelope(version, client_info, capabilities)
-            if len(key[1]) <= _LARGEST_KEPT:
+            if len(key) <= _LARGEST_KEPT:
                 if len(self._connections) >= _KNOWN_CLIENTS:
                     del self._connections[next(iter(self._connections))]
                 self._connections[key] = found
@@ -146,23 +163,33 @@ class Kernel:
 
     # --- tools, answered without the SDK's models
 
+    def _own_answer(
+        self, exchange: Exchange, method: str, params: Mapping[str, Any] | None
+    ) -> Awaitable[dict[str, Any]] | None:
+        """The answer to a request that the SDK would only hand on; None where it does more than that."""
+        own = self._own.get(method)
+        given = params or {}
+        sealed = given.get("requestState") is not None
+        if own is None or sealed or not exchange.connection.initialize_accepted:
+            return None
+        return own(exchange, given)
+
     async def _shortcut(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         own = self._own.get(ctx.method)
         exchange = ctx.request
         if own is None or exchange is None or not exchange.connection.initialize_accepted:
             return await call_next(ctx)
-        return await own(ctx, exchange)
+        return exchange.answer or await own(exchange, ctx.params or {})
 
-    async def _list_tools(self, ctx: Context, exchange: Exchange) -> dict[str, Any]:
-        if (ctx.params or {}).get("cursor") is not None:
+    async def _list_tools(self, exchange: Exchange, params: Mapping[str, Any]) -> dict[str, Any]:
+        if params.get("cursor") is not None:
             raise _no_such_cursor()
         result: dict[str, Any] = {"tools": self._tools.at(exchange.version)}
         if exchange.is_modern:
             result |= {"ttlMs": _LIST_TTL_MS, "cacheScope": "public"}
         return self._stamped(result, exchange)
 
-    async def _call_tool(self, ctx: Context, exchange: Exchange) -> dict[str, Any]:
-        params = ctx.params or {}
+    async def _call_tool(self, exchange: Exchange, params: Mapping[str, Any]) -> dict[str, Any]:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str):
             raise MCPError(
@@ -174,18 +201,23 @@ class Kernel:
             message = f"Unknown tool: {unknown.name}{unknown.remedy and f'. {unknown.remedy}'}"
             raise MCPError(types.INVALID_PARAMS, message, unknown.envelope) from None
         reply = await self._run(tool, {} if arguments is None else arguments, exchange, params)
-        return self._stamped(self._tool_result(tool, reply, exchange), exchange, reply.ref, reply.meta)
+        result = self._stamped(self._tool_result(tool, reply, exchange), exchange, reply.ref, reply.meta)
+        if reply.requests is not None and params.get("requestState") is None:
+            # A first question has not been through the SDK, which is to seal what the client carries.
+            exchange.answer = result
+            return await self._answer_by_sdk(exchange, "tools/call", params)
+        return result
 
     async def _run(self, tool: Tool, arguments: Any, exchange: Exchange, params: Mapping[str, Any]) -> Reply:
         """Dispatch a tool, or what is run like one, with the user's answers so far."""
-        if exchange.is_modern:
+        if exchange.is_modern and ("requestState" in params or "inputResponses" in params):
             exchange.consent = self._consent(tool, params)
         try:
             reply = await self.dispatch.run(tool, arguments, origin_of(exchange))
         except NotPermitted as refused:
             exchange.denied = refused
             raise MCPError(FORBIDDEN, refused.remedy, {"scope": refused.scope}) from None
-        if exchange.consent.answers and reply.requests is None and not tool.annotations.read_only:
+        if exchange.has_answers and reply.requests is None and not tool.annotations.read_only:
             self._spent.add(exchange.consent.nonce)
         return reply
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 from tracedesk.wire.exchange import Emit, Exchange, RequestId, notification, request
@@ -23,6 +24,9 @@ _INVALID_REQUEST = -32600
 _BEFORE_HANDSHAKE = frozenset(("initialize", "ping"))
 _MALFORMED = -32600
 
+Own = Callable[[Exchange, str, Mapping[str, Any] | None], Awaitable[dict[str, Any]] | None]
+"""`(exchange, method, params) -> the answer` to what is answered without the SDK; None for all else."""
+
 
 class Peer:
     """One client that shook hands; stdio has one, each HTTP session is one."""
@@ -30,6 +34,7 @@ class Peer:
     def __init__(
         self,
         server: Any,
+        own: Own,
         standalone: Emit,
         session_id: str | None = None,
         options: InitializationOptions | None = None,
@@ -39,6 +44,7 @@ class Peer:
         """By the URI as the client gave it."""
         self.in_flight: dict[RequestId, asyncio.Task[Any]] = {}
         self._runner = ServerRunner(server, self.connection, None, init_options=options)
+        self._own = own
         self._standalone = standalone
         self._ids = itertools.count(1)
         self._pending: dict[RequestId, asyncio.Future[dict[str, Any]]] = {}
@@ -56,17 +62,18 @@ class Peer:
             raise MCPError(_INVALID_REQUEST, "This connection is initialized already; open another")
         if not self.ready and method not in _BEFORE_HANDSHAKE:
             raise MCPError(_INVALID_REQUEST, f"Send initialize before {method}")
-        return await self._runner.on_request(exchange, method, params)
+        own = self._own(exchange, method, params)
+        return await (self._runner.on_request(exchange, method, params) if own is None else own)
 
     def track(self, request_id: RequestId, task: asyncio.Task[Any]) -> None:
         """Let the client cancel `task` by the id of its request while it runs."""
         self.in_flight[request_id] = task
+        task.add_done_callback(partial(self.forget, request_id))
 
-        def forget(done: asyncio.Task[Any]) -> None:
-            if self.in_flight.get(request_id) is done:
-                del self.in_flight[request_id]
-
-        task.add_done_callback(forget)
+    def forget(self, request_id: RequestId, done: asyncio.Task[Any]) -> None:
+        """Let go of a task; another one of the same id stays."""
+        if self.in_flight.get(request_id) is done:
+            del self.in_flight[request_id]
 
     async def hear(self, exchange: Exchange, method: str, params: Mapping[str, Any] | None) -> None:
         """Take one notification."""

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iter
 from typing import Any, Final, cast
 
 from tracedesk.wire.auth import Identity
-from tracedesk.wire.exchange import Exchange, error, result
+from tracedesk.wire.exchange import Exchange, RequestId, error, result
 from tracedesk.wire.inbound import INVALID_REQUEST, PARSE_ERROR, Inbound, Malformed, read
 from tracedesk.wire.kernel import Kernel
 from tracedesk.wire.sdk import (
@@ -70,6 +70,11 @@ class Lines(asyncio.Protocol):
         self.ended = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
+        if not self._size and len(data) <= MAX_LINE and data.find(b"\n") == len(data) - 1:
+            line = data[:-1]  # one whole line, as nearly always
+            if line and not line.isspace():
+                self._on_line(line)
+            return
         *lines, rest = data.split(b"\n")
         for line in lines:
             self._take(line)
@@ -242,18 +247,23 @@ class Stdio:
             self._peer.settle(message.body)
             return
         if message.kind == "notification":
-            self._spawn(self._hear(message))
+            self._spawn(self._hear(message)).add_done_callback(self._tasks.discard)
             return
         if self._modern is None and message.method != "ping":
             self._modern = message.claims_modern and message.method != "initialize"
         assert message.id is not None
-        self._peer.track(message.id, self._spawn(self._answer(message)))
+        self._peer.in_flight[message.id] = self._spawn(self._answer(message))
 
     def _spawn(self, work: Any) -> asyncio.Task[None]:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
         return task
+
+    def _let_go(self, request_id: RequestId) -> None:
+        """What the task of a request does at its end: callbacks for that would cost more than the task."""
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        self._tasks.discard(task)
+        self._peer.forget(request_id, task)
 
     async def _answer(self, message: Inbound) -> None:
         assert message.id is not None
@@ -270,6 +280,8 @@ class Stdio:
         except Exception as failure:
             data = modern_error_data(failure)
             reply = error(message.id, data.code, data.message, data.data)
+        finally:
+            self._let_go(message.id)
         self.messages += 1
         self._write(reply + b"\n")
 
@@ -297,12 +309,14 @@ class Stdio:
                 "This connection speaks 2026-07-28; the initialize handshake is not part of it",
                 {"supported": list(MODERN_PROTOCOL_VERSIONS)},
             )
-        route = classify_inbound_request(message.body)
-        if isinstance(route, InboundLadderRejection):
-            raise MCPError(route.code, route.message, route.data)
-        connection = self._kernel.connection(
-            route.protocol_version, route.client_info, route.client_capabilities
-        )
+        connection = self._kernel.known(message.meta)
+        if connection is None:
+            route = classify_inbound_request(message.body)
+            if isinstance(route, InboundLadderRejection):
+                raise MCPError(route.code, route.message, route.data)
+            connection = self._kernel.connection(
+                route.protocol_version, route.client_info, route.client_capabilities
+            )
         exchange = Exchange(
             message.id, message.params, connection, self._emit, self._identity, transport=_ONE_WAY
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from tracedesk.errors import NotPermitted
@@ -54,7 +54,7 @@ _DEFAULT_HELLO: Final = {
     "clientInfo": {"name": "unnamed", "version": "0"},
 }
 
-Work = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
+Work = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class Answered:

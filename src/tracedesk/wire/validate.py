@@ -42,7 +42,8 @@ class Validator:
         """`arguments` with the contract's defaults, or the family's error naming every violation."""
         if not self._schema.is_valid(arguments):
             raise self._refusal(arguments)
-        arguments = self._integers(arguments)
+        if self._whole:
+            arguments = self._integers(arguments)
         if not self._defaults:
             return arguments
         defaults = copy.deepcopy(self._defaults) if self._mutable else self._defaults

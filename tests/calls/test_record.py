@@ -1,0 +1,73 @@
+"""A record's body: the same, put together quickly or in full, whatever the handler does later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracedesk.calls.record import CallRecord
+from tracedesk.primitives import json
+from tracedesk.primitives.redaction import Secrets
+
+_texts = st.text(max_size=12)
+_arguments = st.dictionaries(
+    st.sampled_from(["n", "symbol", "limit", "token"]),
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | _texts,
+    max_size=3,
+)
+
+
+def ended(arguments: Any, **facts: Any) -> CallRecord:
+    """A call that has come to its end."""
+    given_: dict[str, Any] = {"scope": "stdio", "principal": None, "attempt": None, **facts}
+    place = (given_["scope"], given_["principal"], given_["attempt"])
+    record = CallRecord("0190-1", "echo", "bench", arguments, *place, 1, durable=False)
+    record.outcome, record.code = given_.get("outcome", "ok"), given_.get("code")
+    record.result, record.duration_us = given_.get("result", b'{"n":1}'), 55
+    for edge in given_.get("edges", ()):
+        record.edges[edge] = None
+    return record
+
+
+@given(
+    arguments=_arguments,
+    scope=st.sampled_from(["stdio", 'sco"pe']),
+    principal=st.none() | _texts,
+    attempt=st.none() | _texts,
+    outcome=st.sampled_from(["ok", "ok", "ok", "error", "cancelled"]),
+    code=st.none() | st.just("NOT_FOUND"),
+    result=st.sampled_from([b"", b'{"a":"null \\" \\n"}', "ü".encode(), b"\xff", b"x" * 3_000]),
+    edges=st.sampled_from([(), (("cites", "tracedesk://calls/1"),)]),
+)
+def test_a_body_says_all_that_is_known_however_it_was_put_together(
+    arguments: dict[str, Any], **facts: Any
+) -> None:
+    record, same = ended(arguments, **facts), ended(arguments, **facts)
+    same.simple = record.simple = False
+    whole = same._with(same.arguments)  # pyright: ignore[reportPrivateUsage]
+    short = record._short()  # pyright: ignore[reportPrivateUsage]
+    assert short in (b"", whole)
+    assert json.loads(whole)["us"] == 55
+
+
+def test_most_calls_are_put_together_quickly() -> None:
+    record = ended({"n": 7, "symbol": "BTCUSDT"}, attempt="a", result=b'{"text":"null"}')
+    record.seal(Secrets())
+    assert record._short() == record.body(Secrets()) != b""  # pyright: ignore[reportPrivateUsage]
+
+
+def test_what_a_handler_does_with_its_arguments_afterwards_is_not_recorded() -> None:
+    mine = {"n": 7}
+    record = ended(mine)
+    record.seal(Secrets())
+    mine["n"] = 8
+    assert json.loads(record.body(Secrets()))["arguments"] == {"n": 7}
+
+
+def test_arguments_that_may_hold_a_secret_are_let_go_of_at_the_end() -> None:
+    record = ended({"note": "a text of some length, in which anything may be"})
+    record.seal(Secrets())
+    assert record.arguments is None
+    assert record.sealed is not None
