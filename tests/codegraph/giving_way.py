@@ -14,7 +14,11 @@ MODULE: Final = "tests.codegraph.giving_way"
 
 
 def scheduling() -> dict[str, Any]:
-    return {"policy": os.sched_getscheduler(0), "nice": os.getpriority(os.PRIO_PROCESS, 0)}
+    return {
+        "policy": os.sched_getscheduler(0),
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "cores": sorted(os.sched_getaffinity(0)),
+    }
 
 
 def _tell(request: dict[str, Any], say: Say) -> Said:

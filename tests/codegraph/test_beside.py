@@ -28,3 +28,12 @@ def test_a_process_beside_and_those_it_starts_give_way(monkeypatch: pytest.Monke
     for process in (told["beside"], told["started"]):
         assert process["policy"] == os.SCHED_BATCH
         assert process["nice"] == min(19, mine["nice"] + 5)
+        assert process["cores"] == (mine["cores"][1:] or mine["cores"]), "a core stays for those who ask"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="cores are asked for on Linux")
+def test_who_serves_nobody_has_it_done_on_every_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    with Beside(MODULE, {}, everywhere=True) as child:
+        told: dict[str, Any] = dict(next(iter(child.said(nothing))))
+    assert told["started"]["cores"] == told["beside"]["cores"] == scheduling()["cores"]

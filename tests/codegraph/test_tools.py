@@ -18,6 +18,7 @@ import pytest
 from tests.codegraph.desks import INDEXED, Agent, agent, shop
 from tests.support import BOUND, ROOT, modern, run, until
 from tracedesk import contracts
+from tracedesk.codegraph import desk as codegraph_desk
 from tracedesk.codegraph.tools import codegraph
 from tracedesk.journal import Journal, Reader, sqlite
 from tracedesk.primitives.tokens import at_most
@@ -805,15 +806,31 @@ def test_reading_goes_on_while_another_process_writes_to_the_trace(
 ) -> None:
     # What waits for the writer waits longer than any client does.
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 10 * BOUND)
+    monkeypatch.setattr(codegraph_desk, "EVENTS_SECONDS", 0.1)
+    about: dict[str, dict[str, Any]] = {
+        "etg_timeline": {},
+        "etg_get_attempt": {"attempt_id": "a-1"},
+        "graph_search": {"query": "session"},
+        "etg_query_similar_attempts": {"query": "session expires too early"},
+    }
 
     async def main() -> None:
         async with agent(home, project) as desk:
             await fixed(desk, project)
+            settled = {tool: await desk.call(tool, **args) for tool, args in about.items()}
             with Journal(home / "trace.db") as writer, writer.connection:
-                found = await desk.call("etg_timeline")
-                await desk.call("graph_search", query="session")
-                await desk.call("etg_query_similar_attempts", query="session expires too early")
-            assert [row["attempt_id"] for row in found["attempts"]] == ["a-1"]
+                assert {tool: await desk.call(tool, **args) for tool, args in about.items()} == settled
+            await log(desk, "a-1", "checkpoint", {"message": "Once more", "graph_version": "v"})
+            with Journal(home / "trace.db") as writer, writer.connection:
+                found = {tool: await desk.call(tool, **args) for tool, args in about.items()}
+                missing = await desk.refused("etg_get_attempt", attempt_id="a-2")
+            for answer in found.values():
+                assert "another process keeps the trace from being written" in answer["warnings"][-1]
+            assert "newest events are missing" in missing["message"]
+            assert [row["attempt_id"] for row in found["etg_timeline"]["attempts"]] == ["a-1"]
+            after = await desk.call("etg_get_attempt", attempt_id="a-1")
+            assert "warnings" not in after
+            assert after["events"][-1]["payload"]["message"] == "Once more"
 
     run(main())
 

@@ -18,6 +18,11 @@ _SKIPPED_SHARE: Final = 8
 """Of an answer that must be cut, an eighth goes to what was skipped."""
 
 
+def warned(warnings: Sequence[str]) -> dict[str, Any]:
+    """The warnings of an answer that seldom has any."""
+    return {"warnings": list(warnings)} if warnings else {}
+
+
 # --- stored text --------------------------------------------------------------------------------
 
 

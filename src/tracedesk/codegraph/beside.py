@@ -12,7 +12,7 @@ import select
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from tempfile import TemporaryFile
 from time import monotonic
@@ -39,8 +39,10 @@ Said = Mapping[str, Any]
 class Beside:
     """A module of ours at work on one request."""
 
-    def __init__(self, module: str, request: Mapping[str, Any]) -> None:
+    def __init__(self, module: str, request: Mapping[str, Any], *, everywhere: bool = False) -> None:
+        """`everywhere`: on every core, for who does not serve anybody meanwhile."""
         self._module = module
+        self._everywhere = everywhere
         self._request = json.dumps(request) + b"\n"
 
     def __enter__(self) -> Self:
@@ -55,7 +57,7 @@ class Beside:
                 stack.callback(_close, cast("IO[bytes]", pipe))
             # Before its input is closed, which would tell it that nobody waits any more.
             stack.callback(self._process.wait)
-            _step_back(self._process.pid)
+            _step_back(self._process.pid, cores(everywhere=self._everywhere))
             self._opened = stack.pop_all()
         return self
 
@@ -87,7 +89,7 @@ class Beside:
         return status
 
 
-def _step_back(process: int) -> None:
+def _step_back(process: int, on: Sequence[int]) -> None:
     """Have a process, and all that it will start, give way to everyone else."""
     nice = min(19, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
     try:
@@ -95,8 +97,16 @@ def _step_back(process: int) -> None:
         if sys.platform == "linux":
             # What is of this kind never takes a core from who is at work on it when it wakes up.
             os.sched_setscheduler(process, os.SCHED_BATCH, os.sched_param(0))
+            os.sched_setaffinity(process, on)
     except OSError as problem:
         log.info("a process beside does not give way to others: %s", problem)
+
+
+def cores(*, everywhere: bool) -> list[int]:
+    """The cores for it: all, or all but one, which stays for those who ask: waiting for a core is long."""
+    known = os.sched_getaffinity(0) if sys.platform == "linux" else range(os.cpu_count() or 1)
+    every = sorted(known)
+    return every if everywhere or len(every) == 1 else every[1:]
 
 
 def _close(pipe: IO[bytes]) -> None:

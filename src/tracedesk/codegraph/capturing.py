@@ -23,6 +23,7 @@ def needs(atlas: Atlas) -> Needs:
     """The atlas as capture sees it."""
 
     async def similar(prompt: str, project: str | None) -> Sequence[Similar]:
+        await atlas.caught_up()
         found = await finding.matching(atlas, Asked(prompt, (), project), MOST, LEAST_SCORE)
         return [_similar(each) for each in found]
 

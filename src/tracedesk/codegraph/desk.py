@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tracedesk.calls.log import prepare
-from tracedesk.codegraph import refusals
-from tracedesk.codegraph.etg import schema
+from tracedesk.codegraph import beside, refusals
+from tracedesk.codegraph.etg import marks, schema
 from tracedesk.codegraph.etg.lane import Lane
 from tracedesk.codegraph.etg.log import Etg
+from tracedesk.codegraph.etg.model import STREAM_KIND
 from tracedesk.codegraph.graph.index import Cancelled, NothingAccepted, NothingExtracted
 from tracedesk.codegraph.graph.limits import Limits
 from tracedesk.codegraph.graph.locks import ProjectBusy
@@ -49,7 +49,22 @@ READERS: Final = 4
 MOST_WORKERS: Final = 4
 CATCHING_SECONDS: Final = 0.25
 """How long a reader waits for what the desk has recorded meanwhile."""
+EVENTS_SECONDS: Final = 2.0
+"""How long a reader waits for events that were logged and are not in the tables yet."""
+QUIET_SECONDS: Final = 1.0
+"""For so long nobody logs before what was logged at once is taken in; who reads has it done before."""
 _NAMED: Final = 20
+
+Heads = dict[int, int]
+"""Of streams, the last seq."""
+
+_OTHERS_WRITE: Final = (
+    "The newest events are missing here: another process keeps the trace from being written. Ask again."
+)
+_ONLY_READS: Final = (
+    "The newest events are missing here: this desk only reads, and the one that logged them has yet to take "
+    "them in."
+)
 
 
 class Atlas:
@@ -76,7 +91,7 @@ class Atlas:
         self.max_bytes = max_bytes
         self.store = Store(home.graph)
         self.world = GraphWorld(self.store, settings.folders())
-        self.etg = Etg(home.trace, clock, secrets, payloads, self.world, opened=prepare)
+        self.etg = Etg(home.trace, clock, secrets, payloads, self.world, opened=prepare, left=self._left)
         self.logging = Lane("log events")
         self.semantics = Semantics(home.path, self.store, home.trace, fills=not read_only)
         self.jobs = JobTable(clock=clock)
@@ -85,6 +100,8 @@ class Atlas:
         self._graphs: Readers | None = None
         self._traces: ReadPool | None = None
         self._catching: asyncio.Future[bool] | None = None
+        self._following: asyncio.Future[None] | None = None
+        self._left_at = 0.0
 
     @classmethod
     def of(cls, home: Home, roots: Sequence[Path] = ()) -> Atlas:
@@ -101,6 +118,8 @@ class Atlas:
             async with self._captured():
                 yield
         finally:
+            if self._following is not None:
+                self._following.cancel()
             await self.jobs.close()
             await in_thread(self.semantics.close)
             self._graphs.close()
@@ -182,35 +201,71 @@ class Atlas:
 
     async def trace(self, work: Callable[[Reader], T]) -> T:
         """`work` on the trace as it is now, the desk's own calls included."""
-        assert self._traces is not None
         await self.caught_up()
+        return await self.traced(work)
+
+    async def traced(self, work: Callable[[Reader], T]) -> T:
+        """`work` on the trace, for who has caught up."""
+        assert self._traces is not None
         with as_tool_errors():
             return await self._traces.run(work)
 
-    async def caught_up(self) -> None:
-        """Fold what the desk has recorded meanwhile into the trace, as far as that is quickly done.
+    async def caught_up(self) -> tuple[str, ...]:
+        """Take in what was logged, and fold what the desk has recorded as far as that is quickly done.
 
-        Folding writes, and reading must not wait for other writers: what is not folded yet comes next time.
+        Both write, and reading does not wait long for other writers: calls that are not folded come next
+        time, and of events that are not taken in the returned warnings tell.
         """
-        made = await self._is_made()
-        if made and self.read_only:
-            return
+        wanted = await self._left_over()
+        if wanted is None:
+            await self._catch_up(None)
+            return ()
+        if self.read_only:
+            return (_ONLY_READS,) if wanted else ()
+        is_done = await self._catch_up(EVENTS_SECONDS if wanted else CATCHING_SECONDS)
+        if is_done and not await self._have(wanted):
+            await self._catch_up(EVENTS_SECONDS)  # the first one had begun before the last event
+        return () if await self._have(wanted) else (_OTHERS_WRITE,)
+
+    async def _catch_up(self, seconds: float | None) -> bool:
+        """Catch up, in at most so long; without a bound it must succeed."""
         if self._catching is None or self._catching.done():
             self._catching = asyncio.ensure_future(in_thread(self.etg.catch_up))
-        await asyncio.wait({self._catching}, timeout=CATCHING_SECONDS if made else None)
+        await asyncio.wait({self._catching}, timeout=seconds)
         if self._catching.done() and (problem := self._catching.exception()) is not None:
-            if not made:
+            if seconds is None:
                 with as_tool_errors():
                     raise problem
-            log.info("calls of the desk were not folded into the trace: %s", problem)
+            log.info("the trace was not brought up to date: %s", problem)
+        return self._catching.done()
 
-    async def _is_made(self) -> bool:
-        """Whether the trace has its tables."""
+    async def _left_over(self) -> Heads | None:
+        """The ends of the streams with events to take in; None when the tables are not there."""
         if not self.home.trace.exists():
-            return False
-        assert self._traces is not None
-        with as_tool_errors():
-            return await self._traces.run(lambda reader: schema.exists(reader.connection))
+            return None
+        return await self.traced(_left_over)
+
+    async def _have(self, wanted: Heads) -> bool:
+        """Whether the tables go as far as that."""
+        if not wanted:
+            return True
+        left = await self.traced(lambda reader: marks.behind(reader.connection, STREAM_KIND))
+        return all(mark.seq >= wanted.get(mark.stream, 0) for mark in left)
+
+    # --- following
+
+    def _left(self) -> None:
+        """An event was logged that is to be taken in later: when nobody has logged for a moment."""
+        self._left_at = self.clock.monotonic()
+        if self._following is None or self._following.done():
+            self._following = asyncio.ensure_future(self._follow())
+
+    async def _follow(self) -> None:
+        last = None
+        while last != self._left_at:
+            last = self._left_at
+            await self.clock.sleep_until(last + QUIET_SECONDS)
+        await self._catch_up(EVENTS_SECONDS)
 
     # --- writing
 
@@ -238,7 +293,18 @@ class Atlas:
 
     @property
     def workers(self) -> int:
-        return self.settings.workers or min(MOST_WORKERS, os.cpu_count() or 1)
+        return self.settings.workers or min(MOST_WORKERS, len(beside.cores(everywhere=not self.serves)))
+
+    @property
+    def serves(self) -> bool:
+        """Whether this is a desk's, and not a command's."""
+        return self.calls is not None
+
+
+def _left_over(reader: Reader) -> Heads | None:
+    if not schema.exists(reader.connection):
+        return None
+    return {mark.stream: mark.last for mark in marks.behind(reader.connection, STREAM_KIND)}
 
 
 @contextmanager

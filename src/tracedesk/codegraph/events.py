@@ -21,14 +21,14 @@ async def log(atlas: Atlas, args: Mapping[str, Any], call: Call[Any]) -> dict[st
     given = args.get("timestamp")
     project = args.get("project_root")
     event = NewEvent(
-        attempt_id=args["attempt_id"],
-        kind=args["kind"],
-        payload=args["payload"],
-        timestamp_ns=None if given is None else timestamp(given),
-        project=None if project is None else atlas.root(project),
-        outcome=args.get("outcome"),
-        call_id=args.get("call_id"),
-        event_id=args.get("event_id"),
+        args["attempt_id"],
+        args["kind"],
+        args["payload"],
+        None if given is None else timestamp(given),
+        None if project is None else atlas.root(project),
+        args.get("outcome"),
+        args.get("call_id"),
+        args.get("event_id"),
     )
     logged = _logged(atlas, event, call, atlas.etg.log_at_once) if _is_quick(atlas, event) else None
     if logged is None:
@@ -48,19 +48,19 @@ def _is_quick(atlas: Atlas, event: NewEvent) -> bool:
 def _is_small(payload: object) -> bool:
     """Whether a payload has few parts and little text; decided without looking at all of a large one."""
     left, parts = _SMALL_CHARS, [payload]
-    for _ in range(_SMALL_PARTS):
-        if not parts:
-            return left >= 0
-        part = parts.pop()
+    for part in parts:  # which grows meanwhile
         if isinstance(part, str):
             left -= len(part)
-        elif isinstance(part, dict | list):
+        elif isinstance(part, (dict, list)):
             items = cast("dict[str, Any] | list[Any]", part)
-            if len(items) > _SMALL_PARTS:
+            if len(parts) + len(items) >= _SMALL_PARTS:
                 return False
-            parts.extend(items.values() if isinstance(items, dict) else items)
-            left -= sum(map(len, items)) if isinstance(items, dict) else 0
-    return False
+            if isinstance(items, dict):
+                left -= sum(map(len, items))
+                parts += items.values()
+            else:
+                parts += items
+    return left >= 0
 
 
 L = TypeVar("L", bound=Logged | None)
@@ -73,8 +73,11 @@ def _logged(atlas: Atlas, event: NewEvent, call: Call[Any], log: Callable[..., L
     def beside(journal: Journal, logged: Logged) -> None:
         calls.store(journal, record, json.dumps(answer(logged)))
 
-    with as_tool_errors():
+    try:
         logged = log(event, by=record.ref, beside=beside)
+    except Exception:
+        with as_tool_errors():
+            raise
     if logged is not None:
         record.stored = call.recorded = True
     return logged

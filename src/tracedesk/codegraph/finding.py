@@ -36,7 +36,7 @@ async def search(atlas: Atlas, args: Mapping[str, Any]) -> Page:
     question = Question(args["query"], tuple(files))
     start, count = position(args.get("cursor")), args.get("top_k", 10)
     ranker = await in_thread(lambda: atlas.semantics.ranker(root))
-    await atlas.caught_up()
+    late = await atlas.caught_up()
 
     def work(connection: Connection, project: Project) -> Page:
         with closing(Reader(atlas.home.trace)) as reader:
@@ -45,7 +45,7 @@ async def search(atlas: Atlas, args: Mapping[str, Any]) -> Page:
             **_document(found),
             "project_root": root,
             "graph_version": project.graph_version,
-            "warnings": list(_cut({"files": args.get("files")})),
+            "warnings": [*_cut({"files": args.get("files")}), *late],
         }
         more = bool(found.hits) and found.total > start + count
         return Page(body, "files", lambda kept: str(start + kept), more=more)
@@ -127,8 +127,9 @@ async def similar(atlas: Atlas, args: Mapping[str, Any], without: str | None = N
     if root is not None:
         files = await relative(atlas, root, files)
     asked = Asked(query, tuple(files[:MOST_FILES]), None if args.get("all_projects") else root, without)
+    late = await atlas.caught_up()
     found = await matching(atlas, asked, min(top_k, MOST), float(args.get("min_score", 0.2)))
-    return {"matches": [_match(each) for each in found], "warnings": list(_cut(args))}
+    return {"matches": [_match(each) for each in found], "warnings": [*_cut(args), *late]}
 
 
 def _cut(args: Mapping[str, Any]) -> Iterator[str]:
@@ -140,9 +141,8 @@ def _cut(args: Mapping[str, Any]) -> Iterator[str]:
 
 
 async def matching(atlas: Atlas, asked: Asked, top_k: int, min_score: float) -> list[Similar]:
-    """The attempts that match and may be shown here, best first."""
+    """The attempts that match and may be shown here, best first; for who has caught up."""
     now = atlas.clock.now_ns()
-    await atlas.caught_up()
     recall = await in_thread(lambda: atlas.semantics.recall(asked.project))
     wanted = top_k if asked.project is not None else MOST
 
@@ -152,7 +152,7 @@ async def matching(atlas: Atlas, asked: Asked, top_k: int, min_score: float) -> 
         found = [Similar(match, lines[match.id]) for match in matches if match.id in lines]
         return [each for each in found if atlas.world.allows(each.brief.project)][:top_k]
 
-    return await atlas.trace(work)
+    return await atlas.traced(work)
 
 
 def _match(found: Similar) -> dict[str, Any]:

@@ -97,9 +97,11 @@ def _count(jail: Jail, root: str, entry: str, most: int) -> int:
 # --- the side that asks -------------------------------------------------------------------------
 
 
-def index(request: Request, progress: Progress, check: Callable[[], object]) -> Indexed:
-    """Index in a process of its own; `check` raises to stop it."""
-    with Beside(MODULE, asdict(request)) as child:
+def index(
+    request: Request, progress: Progress, check: Callable[[], object], *, everywhere: bool = False
+) -> Indexed:
+    """Index in a process of its own, on every core or all but one; `check` raises to stop it."""
+    with Beside(MODULE, asdict(request), everywhere=everywhere) as child:
         for said in child.said(check):
             if "report" in said:
                 return Indexed(_report(said["report"]), said["vectors"], is_large=True)

@@ -43,7 +43,7 @@ async def index(atlas: Atlas, args: Mapping[str, Any], listener: Listener) -> Li
         if indexer.is_small(request):
             report = request.run(atlas.store, job.report, job.check)
             return Indexed(report, embedded(atlas, root))
-        return indexer.index(request, job.report, job.check)
+        return indexer.index(request, job.report, job.check, everywhere=not atlas.serves)
 
     indexed = await atlas.job("index", root, listener, work)
     report = indexed.report

@@ -142,13 +142,15 @@ async def attempt(atlas: Atlas, args: Mapping[str, Any]) -> Page:
     """One attempt with a page of its events."""
     name, cursor = args["attempt_id"], args.get("cursor")
     now = atlas.clock.now_ns()
-    found = await atlas.trace(lambda reader: read.attempt(reader, name, now, cursor=cursor))
+    late = await atlas.caught_up()
+    found = await atlas.traced(lambda reader: read.attempt(reader, name, now, cursor=cursor))
     if found is None or not atlas.world.allows(found.brief.project):
-        raise refusals.attempt_not_found(name)
+        raise refusals.attempt_not_found(name, late)
     body = {
         "attempt": answers.brief(found.brief),
         "tool_calls": answers.tool_calls(found),
         "events": [answers.event(event) for event in found.events],
+        **answers.warned(late),
     }
     return Page(body, "events", found.cursor, more=found.more)
 
@@ -177,8 +179,9 @@ async def timeline(atlas: Atlas, args: Mapping[str, Any]) -> Page:
     )
     now = atlas.clock.now_ns()
     cursor, limit = args.get("cursor"), args.get("limit", 50)
-    found = await atlas.trace(lambda reader: _allowed(atlas, reader, wanted, limit, cursor, now))
-    body = {"attempts": [answers.brief(each) for each in found.attempts]}
+    late = await atlas.caught_up()
+    found = await atlas.traced(lambda reader: _allowed(atlas, reader, wanted, limit, cursor, now))
+    body = {"attempts": [answers.brief(each) for each in found.attempts], **answers.warned(late)}
     return Page(body, "attempts", found.cursor, more=found.more)
 
 

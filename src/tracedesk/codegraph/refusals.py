@@ -49,9 +49,10 @@ def not_in_graph(field: str, name: str, near: Sequence[str]) -> ToolError:
     return ToolError("NOT_IN_GRAPH", message, {"path": [field], "similar": list(near[:_LISTED])})
 
 
-def attempt_not_found(attempt: str) -> ToolError:
-    """An attempt that nobody has logged."""
-    message = f"attempt_id: no attempt {_shown(attempt)} was recorded. etg_timeline lists those that were."
+def attempt_not_found(attempt: str, warnings: Sequence[str]) -> ToolError:
+    """An attempt that nobody has logged, as far as can be seen."""
+    known = f"attempt_id: no attempt {_shown(attempt)} was recorded. etg_timeline lists those that were."
+    message = " ".join((known, *warnings))
     return ToolError("ATTEMPT_NOT_FOUND", message, {"attemptId": attempt[:_SHOWN]})
 
 

@@ -31,7 +31,7 @@ class Codegraph:
     parse_seconds: float = 2.0
     """The time one file may take to parse."""
     workers: int = 0
-    """Processes that parse during a full index; 0 takes the cores, at most 4."""
+    """Processes that parse during a full index; 0 takes all cores but one, at most 4."""
 
     def folders(self) -> tuple[Path, ...]:
         """The roots as they are."""

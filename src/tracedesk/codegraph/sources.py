@@ -14,6 +14,7 @@ from tracedesk.codegraph.graph.nodes import FileRow, file_at, symbols_of
 from tracedesk.codegraph.graph.store import Project
 from tracedesk.codegraph.refs import FILES, REPORTS, SCHEME, VERSIONS, file_ref, report_ref, version_ref
 from tracedesk.contract import Edge, Source
+from tracedesk.errors import ToolError
 from tracedesk.journal import Reader
 from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives.ids import is_uuid
@@ -35,7 +36,10 @@ async def resolve(ref: str, atlas: Atlas) -> Source | None:
     if not atlas.home.trace.exists():
         return None
     now = atlas.clock.now_ns()
-    found = await atlas.trace(lambda reader: _traced(atlas, reader, ref, now))
+    late = await atlas.caught_up()
+    found = await atlas.traced(lambda reader: _traced(atlas, reader, ref, now))
+    if found is None and late:
+        raise ToolError("DATABASE_ERROR", f"ref: it is not known yet. {late[0]}", {"ref": ref})
     return None if found is None else _with_version(found)
 
 

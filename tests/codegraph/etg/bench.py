@@ -32,12 +32,14 @@ PAYLOADS: Final[Mapping[str, dict[str, Any]]] = {
 class Bench:
     """An `Etg` on a manual clock."""
 
-    def __init__(self, folder: Path, world: World | None = None) -> None:
+    def __init__(
+        self, folder: Path, world: World | None = None, *, left: Callable[[], None] | None = None
+    ) -> None:
         self.path = folder / "trace.db"
         self.clock = ManualClock(NOON)
         self.secrets = Secrets()
         self.payloads = Payloads(folder / "payloads")
-        self.etg = Etg(self.path, self.clock, self.secrets, self.payloads, world)
+        self.etg = Etg(self.path, self.clock, self.secrets, self.payloads, world, left=left)
 
     def log(self, attempt: str, kind: str, payload: dict[str, Any] | None = None, **facts: Any) -> Logged:
         """Log an event; without a payload, the least its kind needs."""

@@ -20,7 +20,7 @@ from tests.codegraph.etg.bench import NOON, SECOND, Bench
 from tests.codegraph.etg.rows import tables
 from tests.journal.forks import Server, fork_server, say, say_ready, serve
 from tests.journal.samples import raw
-from tracedesk.codegraph.etg import body, log, projection, schema
+from tracedesk.codegraph.etg import body, log, marks, projection, schema
 from tracedesk.codegraph.etg.body import Facts
 from tracedesk.codegraph.etg.model import NewEvent
 from tracedesk.journal import Journal, Reader, verify
@@ -76,16 +76,25 @@ def acknowledges_first(bench: Bench, new: NewEvent, acknowledge: Acknowledge) ->
     bench.etg.log(new)
 
 
-def projects_later(bench: Bench, new: NewEvent, acknowledge: Acknowledge) -> None:
-    """Naive: the event in one transaction, its projections in the next."""
+def ours_at_once(bench: Bench, new: NewEvent, acknowledge: Acknowledge) -> None:
+    """The tables follow now and then, so that kills fall before, between and after."""
+    if bench.etg.log_at_once(new) is None:
+        bench.etg.log(new)
+    acknowledge()
+    if random.random() < 0.2:
+        bench.etg.catch_up()
+
+
+def marks_first(bench: Bench, new: NewEvent, acknowledge: Acknowledge) -> None:
+    """Naive: says in one transaction that the tables have the event, and fills them in the next."""
     facts = Facts(new.event_id or "", NOON)
     entry = body.prepare(new, facts, bench.secrets, bench.payloads).entry
     with Journal(bench.path, bench.clock) as journal:
         schema.prepare(journal.connection)
         stream = journal.open(STREAM, "etg")
         seq = journal.append(STREAM, [entry])[0]
+        marks.move(journal.connection, key(stream.id, seq))
         with journal.connection:
-            schema.level(journal.connection)
             taking = projection.Taking(journal.connection)
             taking.apply(body.read(key(stream.id, seq), entry.kind, entry.time_ns, entry.body))
             taking.settle()
@@ -93,7 +102,7 @@ def projects_later(bench: Bench, new: NewEvent, acknowledge: Acknowledge) -> Non
 
 
 WRITERS: Final[dict[str, Write]] = {
-    writer.__name__: writer for writer in (ours, ours_carrying, acknowledges_first, projects_later)
+    writer.__name__: writer for writer in (ours, ours_at_once, ours_carrying, acknowledges_first, marks_first)
 }
 
 

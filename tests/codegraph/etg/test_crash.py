@@ -24,6 +24,10 @@ def test_20_kills_while_events_are_carried_into_the_file_lose_none(tmp_path: Pat
     _assert_nothing_lost(kill_loggers(tmp_path, "ours_carrying", 20), 20)
 
 
+def test_40_kills_while_the_tables_follow_the_events_leave_them_whole(tmp_path: Path) -> None:
+    _assert_nothing_lost(kill_loggers(tmp_path, "ours_at_once", 40), 40)
+
+
 @pytest.mark.judge
 @pytest.mark.timeout(900)
 def test_1000_kills_lose_no_acknowledged_event_and_leave_whole_projections(tmp_path: Path) -> None:
@@ -34,7 +38,7 @@ def test_1000_kills_lose_no_acknowledged_event_and_leave_whole_projections(tmp_p
 
 @pytest.mark.parametrize(
     ("writer", "finding"),
-    [("acknowledges_first", "instead of"), ("projects_later", "the projections are not")],
+    [("acknowledges_first", "instead of"), ("marks_first", "the projections are not")],
 )
 def test_the_harness_catches_a_naive_logger(tmp_path: Path, writer: str, finding: str) -> None:
     tally = kill_loggers(tmp_path, writer, 120)

@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.codegraph.desks import Agent, agent, shop
+from tests.codegraph.etg.bench import PAYLOADS, Bench
+from tests.codegraph.etg.rows import tables
 from tests.journal.samples import raw
-from tests.support import VERSION, modern, run
+from tests.support import VERSION, modern, run, until
+from tracedesk.codegraph import desk as codegraph_desk
 from tracedesk.codegraph.etg import read
+from tracedesk.codegraph.etg.model import NewEvent
 from tracedesk.journal import sqlite as journal_sqlite
 from tracedesk.wire.auth import Tokens
 
@@ -65,6 +69,41 @@ def test_a_trace_that_others_hold_is_an_error_of_the_family(
             assert "try again" in refused["message"].lower()
             logged = await desk.call("etg_log_event", **{**event, "attempt_id": "b"})
             assert logged["duplicate"] is False, "what was refused was not logged"
+
+    run(main())
+
+
+def test_what_is_logged_is_taken_in_when_nobody_logs_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codegraph_desk, "QUIET_SECONDS", 0.05)
+
+    async def main() -> None:
+        async with agent(tmp_path / "home", shop(tmp_path / "shop")) as desk:
+            for number in range(3):
+                event = {"attempt_id": "a", "kind": "answer_rendered", "event_id": str(number)}
+                await desk.call("etg_log_event", **event, payload={"content": f"Answer {number}."})
+            await until(lambda: len(tables(tmp_path / "home" / "trace.db")["attempt_event"]) == 3)
+
+    run(main())
+
+
+def test_a_desk_that_only_reads_says_that_the_newest_events_are_missing(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    bench = Bench(home)
+    bench.log("a", "tool_start")
+    assert bench.etg.log_at_once(NewEvent("a", "tool_end", PAYLOADS["tool_end"])) is not None
+
+    async def main() -> None:
+        async with agent(home, shop(tmp_path / "shop"), read_only=True) as desk:
+            found = await desk.call("etg_get_attempt", attempt_id="a")
+            assert [event["kind"] for event in found["events"]] == ["tool_start"]
+            assert "this desk only reads" in found["warnings"][0]
+            bench.etg.close()
+            found = await desk.call("etg_get_attempt", attempt_id="a")
+            assert [event["kind"] for event in found["events"]] == ["tool_start", "tool_end"]
+            assert "warnings" not in found
 
     run(main())
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.codegraph.etg.bench import NOON, PAYLOADS, SECOND, Bench
+from tests.codegraph.etg.rows import tables
+from tests.support import run, until
 from tracedesk.calls import CallLog
 from tracedesk.calls.log import find, prepare
-from tracedesk.codegraph.etg import log, schema
+from tracedesk.codegraph.etg import log, tail
 from tracedesk.codegraph.etg.log import Etg
 from tracedesk.codegraph.etg.model import LARGEST_PAYLOAD, Logged, NewEvent, event_ref
 from tracedesk.contract import Annotations, Call, Tool
@@ -463,33 +466,118 @@ def test_who_cannot_wait_is_told_when_another_writes_and_nothing_has_happened(be
     assert len(bench.view("a").events) == 2
 
 
-def test_who_cannot_wait_is_told_at_the_turn_of_the_month_and_when_the_tables_are_behind(
-    bench: Bench,
-) -> None:
+def test_who_cannot_wait_is_told_at_the_turn_of_the_month(bench: Bench) -> None:
     bench.log("a", "tool_start")
     bench.clock.advance(40 * 86_400)
     assert at_once(bench) is None
     bench.log("a", "tool_end")
     assert at_once(bench) is not None
-    with Journal(bench.path) as other, other.connection:
-        schema.empty(other.connection)
-    assert at_once(bench) is None
-    bench.log("a", "tool_start")
-    assert at_once(bench) is not None
-    assert len(bench.view("a").events) == 5
+    assert len(bench.view("a").events) == 3
 
 
-def test_after_a_commit_that_took_long_who_cannot_wait_is_told_for_a_while(
+def steps(bench: Bench, numbers: range) -> list[Logged | None]:
+    """Events of which none says what another does."""
+    told = ({"message": f"step {number}", "graph_version": "v"} for number in numbers)
+    return [bench.etg.log_at_once(NewEvent("a", "checkpoint", each)) for each in told]
+
+
+def test_who_cannot_wait_is_told_when_too_much_is_left_to_take_in(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.log("a", "tool_start")
-    monkeypatch.setattr(log, "SLOW_SECONDS", -1.0)
-    assert at_once(bench) is not None
+    monkeypatch.setattr(tail, "MOST", 3)
+    assert [step is not None for step in steps(bench, range(4))] == [True, True, True, False]
+    bench.log("a", "tool_end")
+    assert None not in steps(bench, range(4, 7))
+    assert len(bench.view("a").events) == 8
+
+
+def test_too_much_that_others_have_left_is_told_as_well(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.log("a", "tool_start")
+    other = Bench(bench.path.parent)
+    other.log("b", "tool_start")
+    assert None not in steps(other, range(4))
+    monkeypatch.setattr(tail, "MOST", 3)
     assert at_once(bench) is None
+    other.etg.close()
+    assert at_once(bench) is not None
+
+
+def test_a_few_slow_commits_are_accidents_and_after_more_who_cannot_wait_is_told_for_a_while(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.log("a", "tool_start")
+    assert None not in steps(bench, range(8))
+    monkeypatch.setattr(log, "SLOW_SECONDS", -1.0)
+    assert [step is not None for step in steps(bench, range(8, 13))] == [True, True, True, True, False]
     bench.log("a", "tool_end")
 
 
-def test_who_cannot_wait_goes_on_while_what_was_logged_is_carried_into_the_file(bench: Bench) -> None:
+def test_what_was_logged_at_once_is_in_the_tables_of_whoever_reads_or_closes(bench: Bench) -> None:
+    bench.log("a", "tool_start")
+    assert None not in steps(bench, range(5))
+    assert len(tables(bench.path)["attempt_event"]) == 1
+    bench.etg.catch_up()
+    assert len(tables(bench.path)["attempt_event"]) == 6
+    assert None not in steps(bench, range(5, 10))
+    bench.etg.close()
+    followed = tables(bench.path)
+    assert len(followed["attempt_event"]) == 11
+    bench.etg.rebuild()
+    assert tables(bench.path) == followed
+
+
+def test_whoever_leaves_something_to_take_in_is_called(tmp_path: Path) -> None:
+    left: list[str] = []
+    bench = Bench(tmp_path, left=lambda: left.append("called"))
+    bench.log("a", "tool_start")
+    assert left == []
+    assert at_once(bench) is not None
+    assert at_once(bench) is not None
+    assert left == ["called"], "the second one was the same event"
+    bench.etg.close()
+
+
+@pytest.mark.parametrize("facts", [{}, {"event_id": "mine"}, {"timestamp_ns": NOON}])
+@pytest.mark.parametrize("takes_in", [True, False])
+def test_a_repeated_event_is_known_again_whoever_has_it_and_wherever_it_is(
+    bench: Bench, facts: dict[str, Any], takes_in: bool
+) -> None:
+    other = Bench(bench.path.parent)
+    for desk in (bench, other):
+        desk.log("b", "tool_start")
+    new = NewEvent("a", "checkpoint", PAYLOADS["checkpoint"], **facts)
+    first = bench.etg.log_at_once(new)
+    assert first is not None
+    if takes_in:
+        other.etg.catch_up()
+    for desk in (other, bench, other):
+        again = desk.etg.log_at_once(new)
+        assert again == replace(first, duplicate=True, warnings=())
+    assert len(bench.view("a").events) == 1
+    other.etg.close()
+
+
+def test_the_newest_event_is_known_although_others_have_taken_in_what_was_left(bench: Bench) -> None:
+    other = Bench(bench.path.parent)
+    for desk in (bench, other):
+        desk.log("b", "tool_start")
+    assert at_once(bench) is not None
+    other.log("a", "tool_start")
+    assert bench.etg.log_at_once(NewEvent("a", "tool_start", PAYLOADS["tool_start"])) is not None
+    newest = at_once(bench)
+    assert newest is not None
+    assert not newest.duplicate, "it was said before, but not last"
+    assert [event.kind for event in bench.view("a").events] == ["checkpoint", "tool_start", "checkpoint"]
+    other.etg.close()
+
+
+def test_who_cannot_wait_goes_on_while_what_was_logged_is_carried_into_the_file(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "CHECKPOINT", 64)  # before more room is made, which others do wait for
     bench.log("a", "tool_start")
     with Journal(bench.path):  # so that the logger's is not the last to close, which would carry as well
         before = bench.path.stat().st_size
@@ -499,6 +587,21 @@ def test_who_cannot_wait_goes_on_while_what_was_logged_is_carried_into_the_file(
         bench.etg.close()
         assert bench.path.stat().st_size > before
     assert len(bench.view("a").events) == 1 + log.CHECKPOINT
+
+
+def test_room_is_made_ahead_of_the_events(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_STEP", 20)
+    bench.log("a", "tool_start")
+    ahead = bench.path.with_name(f"{bench.path.name}-wal")
+    room = ahead.stat().st_size
+    for number in range(60):
+        told = NewEvent("a", "checkpoint", {"message": f"step {number}", "graph_version": "v"})
+        assert bench.etg.log_at_once(told) or bench.etg.log(told)
+        if number % 20 == 19:
+            run(until(lambda room=room: ahead.stat().st_size > room))
+            room = ahead.stat().st_size
+    assert room < 2 * 60 * 9 * 4096
+    assert len(bench.view("a").events) == 61
 
 
 def test_a_flawed_event_is_refused_also_at_once_and_the_next_is_logged(bench: Bench) -> None:

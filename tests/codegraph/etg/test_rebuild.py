@@ -24,7 +24,7 @@ def _stopped_halfway(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuild, "_EVENTS", 7)
     with Journal(bench.path, bench.clock) as journal, journal.connection:
         schema.empty(journal.connection)
-        rebuild._fill(journal.connection)  # pyright: ignore[reportPrivateUsage]
+        rebuild.fill(journal.connection, 1)
 
 
 def test_one_who_logs_finishes_a_rebuild_that_was_killed(

@@ -12,7 +12,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
-    invariant,
     precondition,
     rule,
     run_state_machine_as_test,
@@ -89,6 +88,8 @@ class Tracing(RuleBasedStateMachine):
         self.plain = Plain()
         self.logged: list[NewEvent] = []
         self.changed: set[str] = set()
+        for desk in (0, 1):  # who has logged once may log at once
+            self._log(NewEvent("a", "context_retrieved", {"files": [f"{desk}.py"]}), desk)
 
     @rule(event=_events(), desk=st.integers(0, 1))
     def log(self, event: NewEvent, desk: int) -> None:
@@ -116,9 +117,18 @@ class Tracing(RuleBasedStateMachine):
         self.desks[desk].etg.rebuild()
         self.changed |= self.plain.attempts.keys()
 
-    def _log(self, event: NewEvent, desk: int) -> None:
+    @rule(event=_events(), desk=st.integers(0, 1))
+    def log_at_once(self, event: NewEvent, desk: int) -> None:
+        self._log(event, desk, at_once=True)
+
+    @precondition(lambda self: bool(self.logged))
+    @rule(data=st.data(), desk=st.integers(0, 1))
+    def log_again_at_once(self, data: st.DataObject, desk: int) -> None:
+        self._log(data.draw(st.sampled_from(self.logged)), desk, at_once=True)
+
+    def _log(self, event: NewEvent, desk: int, *, at_once: bool = False) -> None:
         bench = self.desks[desk]
-        answer = bench.etg.log(event)
+        answer = (bench.etg.log_at_once(event) if at_once else None) or bench.etg.log(event)
         self._compare(event, bench.clock.now_ns(), answer.event_id, answer.ref, answer.duplicate)
 
     def _compare(self, event: NewEvent, now_ns: int, event_id: str, ref: str, duplicate: bool) -> None:
@@ -131,13 +141,14 @@ class Tracing(RuleBasedStateMachine):
 
         self.changed.add(event.attempt_id)
 
-    @invariant()
-    def says_what_plain_lists_say(self) -> None:
+    @rule(desk=st.integers(0, 1))
+    def says_what_plain_lists_say(self, desk: int) -> None:
         for name in self.changed:
-            assert shown(self.desks[0].view(name)) == self.plain.view(name)
+            assert shown(self.desks[desk].view(name)) == self.plain.view(name)
         self.changed.clear()
 
     def teardown(self) -> None:
+        self.says_what_plain_lists_say(0)
         before = tables(self.folder / "trace.db") if self.plain.attempts else {}
         if before:
             self.desks[0].etg.rebuild()

@@ -24,7 +24,7 @@ _MOST_ITEMS: Final = 200
 _LARGEST_FILES: Final = 32_768
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Facts:
     """What the desk adds to an event that it takes."""
 
@@ -41,13 +41,15 @@ class Facts:
     """The desk's call that logged it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prepared:
     """An event ready to be appended."""
 
     event: NewEvent
     facts: Facts
     attempt: str
+    event_id: str
+    """As it is kept, like the attempt: without secrets."""
     entry: Entry
     digest: int
     is_timed: bool
@@ -92,15 +94,16 @@ class Stored:
 def prepare(event: NewEvent, facts: Facts, secrets: Secrets, payloads: Payloads) -> Prepared:
     """Redact an event, move what is too large into a payload, and encode it."""
     frame, payload, document = _redacted(event, facts, secrets)
-    frame["hash"] = f"{digest_of(event.kind, frame.get('call'), payload):016x}"
+    digest = digest_of(event.kind, frame.get("call"), payload)
+    frame["hash"] = f"{digest:016x}"
     cut = len(document) > LARGEST_PAYLOAD
     if cut:
         document = _cut(event.kind, payload, document, frame, payloads)
     time_ns = facts.received_ns if event.timestamp_ns is None else event.timestamp_ns
-    body = json.dumps({**frame, "payload": json.Raw(document)})
-    entry = Entry(event.kind, time_ns, body)
-    digest = _signed(int(frame["hash"], 16))
-    return Prepared(event, facts, frame["attempt"], entry, digest, event.timestamp_ns is not None, cut)
+    frame["payload"] = json.Raw(document)
+    entry = Entry(event.kind, time_ns, json.dumps(frame))
+    timed = event.timestamp_ns is not None
+    return Prepared(event, facts, frame["attempt"], frame["id"], entry, _signed(digest), timed, cut)
 
 
 def read(event: int, kind: str, time_ns: int, body: bytes) -> Stored:
@@ -115,14 +118,7 @@ def read(event: int, kind: str, time_ns: int, body: bytes) -> Stored:
 def digest_of(kind: str, call_id: str | None, payload: Any) -> int:
     """Equal for events that say the same, in whatever order their members come."""
     head = f"{kind}\n{call_id or ''}\n".encode()
-    return int.from_bytes(hashlib.sha256(head + json.dumps(_ordered(payload))).digest()[:8], "big")
-
-
-def _ordered(value: Any) -> Any:
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value)
-        return {name: _ordered(members[name]) for name in sorted(members)}
-    return [_ordered(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+    return int.from_bytes(hashlib.sha256(head + json.dumps(payload, ordered=True)).digest()[:8], "big")
 
 
 def _signed(digest: int) -> int:
@@ -133,16 +129,18 @@ def _redacted(
     event: NewEvent, facts: Facts, secrets: Secrets
 ) -> tuple[dict[str, Any], Mapping[str, Any], bytes]:
     frame = _frame(event, facts)
-    if not is_plain(json.dumps(frame), secrets):
-        frame = redact(frame, secrets)
+    payload: Mapping[str, Any] = event.payload
+    told, document = json.dumps(frame), _document(payload)
+    # One look for both: nearly always there is nothing in either.
+    if not is_plain(told + document, secrets):
+        if not is_plain(told, secrets):
+            frame = redact(frame, secrets)
+        if not is_plain(document, secrets):
+            payload = redact(payload, secrets)
+            document = json.dumps(payload)
     if facts.by is not None:
         frame["by"] = facts.by  # the desk's own reference: as an address it would have all looked through
-    payload: Mapping[str, Any] = event.payload
-    document = _document(payload)
-    if is_plain(document, secrets):
-        return frame, payload, document
-    payload = redact(payload, secrets)
-    return frame, payload, json.dumps(payload)
+    return frame, payload, document
 
 
 def _document(payload: Mapping[str, Any]) -> bytes:
@@ -154,20 +152,24 @@ def _document(payload: Mapping[str, Any]) -> bytes:
 
 
 def _frame(event: NewEvent, facts: Facts) -> dict[str, Any]:
-    frame = {
+    frame: dict[str, Any] = {
         "id": facts.event_id,
         "attempt": canonical(event.attempt_id),
         "source": event.source,
         "at": facts.received_ns,
-        "project": event.project,
-        "hint": facts.hint,
-        "outcome": event.outcome,
-        "call": event.call_id,
-        "graph": facts.graph,
-        "known": facts.known,
-        "skewed": facts.skewed or None,
     }
-    return {name: value for name, value in frame.items() if value is not None}
+    for name, value in (
+        ("project", event.project),
+        ("hint", facts.hint),
+        ("outcome", event.outcome),
+        ("call", event.call_id),
+        ("graph", facts.graph),
+        ("known", facts.known),
+        ("skewed", facts.skewed or None),
+    ):
+        if value is not None:
+            frame[name] = value
+    return frame
 
 
 # --- payloads that are too large ---------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, cast
@@ -97,6 +97,7 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = {
         ("token_count", False, _is_count, "an integer of at least 0"),
     ),
 }
+_EVERY_FIELD: Final = {kind: (*fields, *ANY_KIND) for kind, fields in FIELDS.items()}
 SNIPPET: Final[tuple[Field, ...]] = (
     ("file", True, _is_named, _NAME),
     ("summary", True, _is_text, _TEXT),
@@ -112,7 +113,9 @@ _MOST_NAMED: Final = 20
 
 def check(event: NewEvent, version: Callable[[], str | None]) -> None:
     """Refuse an event that lacks something, naming every field; `version` is asked for the remedy."""
-    flaws = [*_frame(event), *_payload(event)]
+    flaws: list[Flaw] = []
+    _check_frame(event, flaws)
+    _check_payload(event, flaws)
     if flaws:
         raise refusal(flaws, version)
 
@@ -156,26 +159,25 @@ def _bad_timestamp(problem: str) -> ToolError:
 # --- the frame ---------------------------------------------------------------------------------
 
 
-def _frame(event: NewEvent) -> Iterator[Flaw]:
+def _check_frame(event: NewEvent, flaws: list[Flaw]) -> None:
     if not is_name(event.attempt_id):
-        yield Flaw("attempt_id", _NAMES)
+        flaws.append(Flaw("attempt_id", _NAMES))
     if event.kind not in KINDS:
-        yield Flaw("kind", f"must be one of {', '.join(KINDS)}")
+        flaws.append(Flaw("kind", f"must be one of {', '.join(KINDS)}"))
     for name, value in (("event_id", event.event_id), ("call_id", event.call_id)):
         if value is not None and not _is_identifier(value, LONGEST_ID):
-            yield Flaw(name, f"must be a visible text of 1 to {LONGEST_ID} characters")
+            flaws.append(Flaw(name, f"must be a visible text of 1 to {LONGEST_ID} characters"))
     if event.source not in SOURCES:
-        yield Flaw("source", f"must be one of {', '.join(SOURCES)}")
-    yield from _outcome(event)
+        flaws.append(Flaw("source", f"must be one of {', '.join(SOURCES)}"))
+    if event.outcome is not None:
+        _check_outcome(event, flaws)
 
 
-def _outcome(event: NewEvent) -> Iterator[Flaw]:
-    if event.outcome is None:
-        return
+def _check_outcome(event: NewEvent, flaws: list[Flaw]) -> None:
     if event.outcome not in GIVEN:
-        yield Flaw("outcome", f"must be one of {', '.join(GIVEN)}")
+        flaws.append(Flaw("outcome", f"must be one of {', '.join(GIVEN)}"))
     elif event.kind not in ("checkpoint", "answer_rendered"):
-        yield Flaw("outcome", "belongs to a checkpoint or an answer_rendered; leave it out here")
+        flaws.append(Flaw("outcome", "belongs to a checkpoint or an answer_rendered; leave it out here"))
 
 
 def _is_identifier(value: Any, longest: int) -> bool:
@@ -187,29 +189,29 @@ def _is_identifier(value: Any, longest: int) -> bool:
 # --- the payload -------------------------------------------------------------------------------
 
 
-def _payload(event: NewEvent) -> Iterator[Flaw]:
+def _check_payload(event: NewEvent, flaws: list[Flaw]) -> None:
     if not isinstance(cast("object", event.payload), Mapping):
-        yield Flaw("payload", "must be an object")
+        flaws.append(Flaw("payload", "must be an object"))
         return
-    yield from _fields(event.payload, (*FIELDS.get(event.kind, ()), *ANY_KIND), "payload")
+    _check_fields(event.payload, _EVERY_FIELD.get(event.kind, ANY_KIND), "payload", flaws)
     snippets: Any = event.payload.get("snippets")
     if event.kind == "context_retrieved" and isinstance(snippets, list):
-        yield from _snippets(cast("list[Any]", snippets))
+        _check_snippets(cast("list[Any]", snippets), flaws)
 
 
-def _snippets(snippets: list[Any]) -> Iterator[Flaw]:
+def _check_snippets(snippets: list[Any], flaws: list[Flaw]) -> None:
     for number, snippet in enumerate(snippets):
         place = f"payload.snippets[{number}]"
         if isinstance(snippet, Mapping):
-            yield from _fields(cast("Mapping[str, Any]", snippet), SNIPPET, place)
+            _check_fields(cast("Mapping[str, Any]", snippet), SNIPPET, place, flaws)
         else:
-            yield Flaw(place, "must be an object with file and summary")
+            flaws.append(Flaw(place, "must be an object with file and summary"))
 
 
-def _fields(values: Mapping[str, Any], fields: Sequence[Field], place: str) -> Iterator[Flaw]:
+def _check_fields(values: Mapping[str, Any], fields: Sequence[Field], place: str, flaws: list[Flaw]) -> None:
     for name, required, test, words in fields:
         if name not in values:
             if required:
-                yield Flaw(f"{place}.{name}", f"is missing; it must be {words}")
+                flaws.append(Flaw(f"{place}.{name}", f"is missing; it must be {words}"))
         elif not test(values[name]):
-            yield Flaw(f"{place}.{name}", f"must be {words}")
+            flaws.append(Flaw(f"{place}.{name}", f"must be {words}"))

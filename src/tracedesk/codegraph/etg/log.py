@@ -1,17 +1,23 @@
-"""Logging: an event is checked, redacted, told from a duplicate, and on the disk with its projections."""
+"""Logging: an event is checked, redacted, told from a duplicate, and on the disk.
+
+The tables that attempts are read from follow: with the event, or, for who cannot wait, when there is time.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from time import gmtime, monotonic, strftime
 from typing import Final
 
-from tracedesk.codegraph.etg import body, projection, rebuild, records, schema
-from tracedesk.codegraph.etg.body import Facts, Prepared
-from tracedesk.codegraph.etg.carrier import Carrier
+from tracedesk.codegraph.etg import body, marks, projection, rebuild, records, schema
+from tracedesk.codegraph.etg.again import repeated
+from tracedesk.codegraph.etg.body import Facts, Prepared, Stored
+from tracedesk.codegraph.etg.carrier import Carrier, Room, lengthen
 from tracedesk.codegraph.etg.checks import check
 from tracedesk.codegraph.etg.model import (
     IDLE_NS,
@@ -23,9 +29,10 @@ from tracedesk.codegraph.etg.model import (
     canonical,
     event_ref,
 )
+from tracedesk.codegraph.etg.tail import Known, Tail
 from tracedesk.journal import Journal, JournalBusy, Stream
 from tracedesk.journal.append import Transaction
-from tracedesk.journal.file import MAX_SEQ, SEQ_BITS, key
+from tracedesk.journal.file import SMALL_PAGE, key
 from tracedesk.journal.sqlite import Connection, Patience, plan_once
 from tracedesk.journal.stream import every
 from tracedesk.payloads import Payloads
@@ -33,20 +40,21 @@ from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import Secrets
 from tracedesk.primitives.time import SECOND, Clock
 
-AGAIN_NS: Final = 5 * SECOND
-"""Within this, an attempt's newest event that comes once more without a time is the same one."""
-
 BATCH: Final = 200
 """Events that one transaction of a large import takes."""
 
 MOST_FOLDED: Final = 20_000
 """Call records that one catching up folds; what is left is for the next."""
 
-CHECKPOINT: Final = 256
+CHECKPOINT: Final = 768
 """Events after which what was logged is carried from the write-ahead log into the file.
 
-Each changes about fifteen pages, so that SQLite would do it after every sixtieth, and keep that one waiting.
+SQLite would do it sooner and keep somebody waiting; and those wait as well who log while it is done.
 """
+_STEP: Final = 256
+"""Events for which room is made in the write-ahead log at a time."""
+_PAGES: Final = 9
+"""What an event changes."""
 _MOST_PAGES: Final = 8_192
 """Pages in the write-ahead log at which SQLite does it by itself, whatever was written."""
 
@@ -54,7 +62,11 @@ SLOW_SECONDS: Final = 0.005
 """A commit that took longer was too long for who cannot wait."""
 
 _WARY_SECONDS: Final = (0.1, 60.0)
-"""How long nobody commits at once after a slow commit: twice as long after each, half after a quick one."""
+"""How long nobody commits at once on a slow disk: twice as long each time, half after a quick commit."""
+
+_RECENT: Final = 8
+"""Commits of which half must have been slow to make a slow disk: on a busy machine some always are."""
+_HOUR_NS: Final = 3_600 * SECOND
 _GRACE_NS: Final = 86_400 * SECOND
 _MOST_KNOWN: Final = 10_000
 
@@ -74,10 +86,15 @@ class Etg:
         world: World | None = None,
         *,
         opened: Callable[[Journal], None] | None = None,
+        left: Callable[[], None] | None = None,
     ) -> None:
-        """`opened` is given the journal each time it is opened, to make what a `beside` needs in it."""
+        """`opened` is given the journal each time it is opened, to make what a `beside` needs in it.
+
+        `left` is called after an event that `log_at_once` has left for the next `catch_up` to take in.
+        """
         self.path = path
         self._on_open = opened
+        self._on_left = left
         self.world: World = world or Unindexed()
         self._clock = clock
         self._secrets = secrets
@@ -88,14 +105,21 @@ class Etg:
         self._carrier: Carrier | None = None
         self._ahead = 0
         """Events logged here since what was logged was last carried into the file."""
+        self._tail = Tail()
         self._slow_until = 0.0
+        self._recent: deque[bool] = deque(maxlen=_RECENT)
         self._wary, _ = _WARY_SECONDS
         self._known: set[str] = set()
         """Attempts that were logged here: their project and first version are settled."""
 
     def close(self) -> None:
+        """Take in what is left, and close."""
         with self._lock:
-            self._shut()
+            try:
+                if self._journal is not None and len(self._tail):
+                    rebuild.resume(self._journal.connection)
+            finally:
+                self._shut()
 
     # --- logging
 
@@ -112,7 +136,8 @@ class Etg:
     ) -> Logged | None:
         """As `log`, for who cannot wait for others; None when he would have to, and nothing has happened.
 
-        It takes as long as the disk does. When that was long, it says None for a while, longer each time.
+        It takes as long as the disk does; when that was long again and again, it says None for a while. The
+        event is in the tables after the next `catch_up`, or when somebody logs otherwise.
         """
         if monotonic() < self._slow_until or not self._lock.acquire(blocking=False):
             return None
@@ -120,27 +145,51 @@ class Etg:
             journal, stream = self._journal, self._stream
             if journal is None or stream is None or stream.name != month(self._clock.now_ns()):
                 return None
-            return self._logged_here(journal, stream, event, by, beside)
+            return self._logged_here(journal, stream, self._prepared(event, by), beside)
         finally:
             self._lock.release()
 
     def _logged_here(
-        self, journal: Journal, stream: Stream, event: NewEvent, by: str | None, beside: With | None
+        self, journal: Journal, stream: Stream, prepared: Prepared, beside: With | None
     ) -> Logged | None:
-        batch = [self._prepared(event, by)]
         began = monotonic()
         with self._whole(), _at_once(journal.connection):
             try:
-                logged = self._taken(journal, stream, batch, beside)
+                logged = self._left(journal, stream, prepared, beside)
             except JournalBusy:
                 return None
         self._learn(monotonic() - began)
-        return None if logged is None else logged[0]
+        return logged
+
+    def _left(
+        self, journal: Journal, stream: Stream, prepared: Prepared, beside: With | None
+    ) -> Logged | None:
+        """Commit an event and leave the tables for later; None when too much is left already."""
+        seq = None
+        with Transaction(journal.connection):
+            if not self._tail.follow(journal.connection):
+                return None
+            logged = repeated(journal.connection, self._tail, prepared)
+            if logged is None:
+                (seq,) = journal.append(stream.name, [prepared.entry])
+                logged = _logged(prepared, event_ref(stream.name, seq))
+            if beside is not None:
+                beside(journal, logged)
+        if seq is not None:
+            place = key(stream.id, seq)
+            known = Known(place, prepared.event_id, prepared.digest, prepared.entry.time_ns)
+            self._tail.add(prepared.attempt, known)
+            if self._on_left is not None:
+                self._on_left()
+        self._remember([prepared])
+        self._count(1)
+        return logged
 
     def _learn(self, took: float) -> None:
         """On a disk that is slow again and again, hardly anybody is kept waiting by it."""
         least, most = _WARY_SECONDS
-        if took > SLOW_SECONDS:
+        self._recent.append(took > SLOW_SECONDS)
+        if took > SLOW_SECONDS and 2 * sum(self._recent) >= _RECENT:
             self._slow_until = monotonic() + self._wary
             self._wary = min(2 * self._wary, most)
         else:
@@ -187,15 +236,19 @@ class Etg:
         with self._lock, self._whole() as journal:
             stream = self._current(journal)
             while (logged := self._taken(journal, stream, batch, beside)) is None:
-                rebuild.resume(journal.connection)
+                self._resume(journal)
         return logged
+
+    def _resume(self, journal: Journal) -> None:
+        rebuild.resume(journal.connection)
+        self._tail = Tail()
 
     def _taken(
         self, journal: Journal, stream: Stream, batch: Sequence[Prepared], beside: With | None
     ) -> list[Logged] | None:
-        """Commit a batch; None when the tables are behind, which comes first."""
+        """Commit a batch and take it in; None when the tables are behind, which comes first."""
         with Transaction(journal.connection):
-            if schema.is_behind(journal.connection):
+            if marks.behind(journal.connection, STREAM_KIND):
                 return None
             logged = _Batch(journal, stream).log(batch)
             if beside is not None:
@@ -206,14 +259,18 @@ class Etg:
 
     def _count(self, events: int) -> None:
         """Have what was logged carried into the file, now and then."""
-        self._ahead += events
-        if self._ahead >= CHECKPOINT and self._carrier is not None:
+        steps, self._ahead = self._ahead // _STEP, self._ahead + events
+        if self._carrier is None or self._journal is None:
+            return
+        if self._ahead >= CHECKPOINT:
             self._ahead = 0
             self._carrier.ask()
+        elif self._ahead // _STEP > steps:
+            self._carrier.make_room(_room(self._journal, steps + 1))
 
     @contextmanager
     def _whole(self) -> Generator[Journal]:
-        """The journal; it is opened anew after a failure, for it remembers streams that were undone."""
+        """The journal; it is opened anew after a failure, whatever that has left in memory."""
         try:
             yield self._opened()
         except BaseException:
@@ -226,6 +283,7 @@ class Etg:
         if self._journal is not None:
             self._journal.close()
         self._journal = self._stream = self._carrier = None
+        self._tail = Tail()
 
     def _remember(self, batch: Sequence[Prepared]) -> None:
         if len(self._known) > _MOST_KNOWN:
@@ -235,6 +293,7 @@ class Etg:
     def knows(self, attempt: str) -> bool:
         """Whether an attempt of that name is there."""
         with self._lock, self._whole() as journal:
+            self._resume(journal)
             query = "SELECT 1 FROM attempt WHERE name = ?"
             return any(journal.connection.execute(query, (canonical(attempt),)))
 
@@ -246,7 +305,7 @@ class Etg:
         False when so many calls were waiting that some still are.
         """
         with self._lock, self._whole() as journal:
-            rebuild.resume(journal.connection)
+            self._resume(journal)
             rebuild.forget(journal.connection)
         return self._fold_all(MOST_FOLDED)
 
@@ -255,7 +314,7 @@ class Etg:
         folded = 0
         while most is None or folded < most:
             with self._lock, self._whole() as journal:
-                waiting = records.behind(journal.connection)
+                waiting = marks.behind(journal.connection, records.STREAM_KIND)
                 if not waiting:
                     return True
                 with Transaction(journal.connection):
@@ -267,12 +326,12 @@ class Etg:
         with self._lock, self._whole() as journal:
             with Transaction(journal.connection):
                 schema.empty(journal.connection)
-            rebuild.resume(journal.connection)
+            self._resume(journal)
         self._fold_all(None)
 
     def _opened(self) -> Journal:
         if self._journal is None:
-            journal = Journal(self.path, self._clock)
+            journal = Journal(self.path, self._clock, page=SMALL_PAGE)
             try:
                 plan_once(journal.connection)
                 schema.prepare(journal.connection)
@@ -290,6 +349,7 @@ class Etg:
         """The stream of this month."""
         name = month(self._clock.now_ns())
         if self._stream is None or self._stream.name != name:
+            lengthen(self.path, _room(journal, 0))
             self._stream = journal.open(name, STREAM_KIND)
             self._seal_past_months(journal)
         return self._stream
@@ -304,7 +364,18 @@ class Etg:
 
 def month(now_ns: int) -> str:
     """The stream of the events that arrive in the month of that moment."""
-    return strftime("etg-%Y-%m", gmtime(now_ns // SECOND))
+    return _month(now_ns // _HOUR_NS)
+
+
+@lru_cache(maxsize=8)
+def _month(hour: int) -> str:
+    return strftime("etg-%Y-%m", gmtime(hour * 3_600))
+
+
+def _room(journal: Journal, steps: int) -> Room:
+    """Room for one step after so many."""
+    step = _STEP * _PAGES * int(journal.connection.pragma("page_size"))
+    return Room((steps + 1) * step, steps * step)
 
 
 @contextmanager
@@ -336,7 +407,7 @@ class _Batch:
             if prepared.attempt in names:
                 self._append()
                 names.clear()
-            known = self._duplicate(prepared)
+            known = repeated(self._connection, _NOTHING_LEFT, prepared)
             self._answers.append(known)
             if known is None:
                 self._fresh[place] = prepared
@@ -350,48 +421,20 @@ class _Batch:
             return
         entries = [prepared.entry for prepared in self._fresh.values()]
         seqs = self._journal.append(self._stream.name, entries)
-        for seq, entry in zip(seqs, entries, strict=True):
-            stored = body.read(key(self._stream.id, seq), entry.kind, entry.time_ns, entry.body)
-            self._taking.apply(stored)
         for seq, (place, prepared) in zip(seqs, self._fresh.items(), strict=True):
+            self._taking.apply(_stored(self._stream, seq, prepared))
             self._answers[place] = _logged(prepared, event_ref(self._stream.name, seq))
+        marks.move(self._connection, key(self._stream.id, seqs[-1]))
         self._fresh.clear()
 
-    def _duplicate(self, prepared: Prepared) -> Logged | None:
-        if prepared.event.event_id is not None:
-            return self._by_id(prepared)
-        if prepared.is_timed:
-            query = "e.time_ns = ? AND e.digest = ? ORDER BY e.event LIMIT 1"
-            return self._same(prepared, query, (prepared.entry.time_ns, prepared.digest))
-        query = "e.event = a.latest AND e.digest = ? AND abs(e.time_ns - ?) <= ?"
-        return self._same(prepared, query, (prepared.digest, prepared.entry.time_ns, AGAIN_NS))
 
-    def _by_id(self, prepared: Prepared) -> Logged | None:
-        query = (
-            "SELECT e.event, e.digest FROM attempt_event e JOIN attempt a ON a.id = e.attempt "
-            "WHERE e.event_id = ? AND a.name = ?"
-        )
-        for event, digest in self._connection.execute(query, (prepared.facts.event_id, prepared.attempt)):
-            same = digest == prepared.digest
-            return self._repeated(event, prepared.facts.event_id, prepared, () if same else (_OTHER,))
-        return None
-
-    def _same(self, prepared: Prepared, condition: str, values: tuple[int, ...]) -> Logged | None:
-        query = (
-            "SELECT e.event, e.event_id FROM attempt a JOIN attempt_event e ON e.attempt = a.id "
-            f"WHERE a.name = ? AND {condition}"
-        )
-        for event, event_id in self._connection.execute(query, (prepared.attempt, *values)):
-            return self._repeated(event, event_id, prepared, ())
-        return None
-
-    def _repeated(self, event: int, event_id: str, prepared: Prepared, warnings: tuple[str, ...]) -> Logged:
-        query = "SELECT name FROM stream WHERE id = ?"
-        stream = next(iter(self._connection.execute(query, (event >> SEQ_BITS,))))[0]
-        return Logged(event_id, prepared.attempt, event_ref(stream, event & MAX_SEQ), True, warnings)
+_NOTHING_LEFT: Final = Tail()
 
 
-_OTHER: Final = "event_id: an event with this id was logged before and said something else; that one stays."
+def _stored(stream: Stream, seq: int, prepared: Prepared) -> Stored:
+    """The event as it is read back from its journal row."""
+    entry = prepared.entry
+    return body.read(key(stream.id, seq), entry.kind, entry.time_ns, entry.body)
 
 
 def _logged(prepared: Prepared, ref: str) -> Logged:

@@ -54,7 +54,7 @@ _TRACEPARENT: Final = re.compile(r"00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _SCHEME: Final = "tracedesk://codegraph/"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NewEvent:
     """An event to log. Without a timestamp it is of now; without an event_id it gets one."""
 
@@ -116,7 +116,7 @@ def is_own(tool: str) -> bool:
 
 def canonical(name: str) -> str:
     """The attempt that a name means: a traceparent, which each call of a trace carries, means the trace."""
-    found = _TRACEPARENT.fullmatch(name)
+    found = _TRACEPARENT.fullmatch(name) if name.startswith("00-") else None
     return found[1] if found else name
 
 

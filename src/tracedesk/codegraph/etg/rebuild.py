@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracedesk.codegraph.etg import body, projection, schema
+from tracedesk.codegraph.etg import body, marks, projection, schema
 from tracedesk.codegraph.etg.model import STREAM_KIND
 from tracedesk.journal.append import Transaction
 from tracedesk.journal.file import MAX_SEQ, SEQ_BITS, key
@@ -16,32 +16,23 @@ _GONE: Final = "stream IN (SELECT stream FROM tombstone)"
 
 
 def resume(connection: Connection) -> None:
-    """Fill tables that are behind; whoever comes next goes on where a killed one stopped."""
-    while schema.is_behind(connection):
+    """Take in what is left; whoever comes next goes on where a killed one stopped."""
+    while waiting := marks.behind(connection, STREAM_KIND):
         with Transaction(connection):
-            if schema.is_behind(connection) and not _fill(connection):
-                schema.level(connection)
+            fill(connection, waiting[0].stream)
 
 
-def _fill(connection: Connection) -> bool:
-    """Take the next events in; False when there are none."""
-    query = """
-        SELECT s.id, coalesce(m.seq, 0) FROM stream s LEFT JOIN etg_mark m ON m.stream = s.id
-        WHERE s.kind = ? ORDER BY s.id
-    """
-    for stream, after in list(connection.execute(query, (STREAM_KIND,))):
-        rows = "SELECT id, kind, time_ns, body FROM event WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
-        span = (key(stream, after), key(stream, MAX_SEQ), _EVENTS)
-        events = [body.read(*row) for row in connection.execute(rows, span)]
-        taking = projection.Taking(connection)
-        for event in events:
-            taking.apply(event)
-        taking.settle()
-        if events:
-            mark = (stream, events[-1].event & MAX_SEQ)
-            connection.execute("INSERT OR REPLACE INTO etg_mark VALUES(?,?)", mark)
-            return True
-    return False
+def fill(connection: Connection, stream: int) -> None:
+    """Take the next events of a stream in, from the mark as this transaction sees it."""
+    query = "SELECT id, kind, time_ns, body FROM event WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
+    span = (key(stream, marks.of(connection, stream)), key(stream, MAX_SEQ), _EVENTS)
+    events = [body.read(*row) for row in connection.execute(query, span)]
+    taking = projection.Taking(connection)
+    for event in events:
+        taking.apply(event)
+    taking.settle()
+    if events:
+        marks.move(connection, events[-1].event)
 
 
 def forget(connection: Connection) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from tracedesk.calls.attempt import is_name
-from tracedesk.codegraph.etg import projection
+from tracedesk.codegraph.etg import marks, projection
 from tracedesk.codegraph.etg.model import DEFAULT_PROJECT, FAILING, canonical
 from tracedesk.journal.file import MAX_SEQ, SEQ_BITS, key
 from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives import json
+
+STREAM_KIND: Final = "calls"
 
 BATCH: Final = 100
 """Records that one transaction folds."""
@@ -23,29 +25,9 @@ _STRANGERS: Final = ("anonymous", "session:")
 _TIMEOUTS: Final = ("QUERY_TIMEOUT", "EXECUTION_TIMEOUT")
 
 
-class Behind(NamedTuple):
-    """A stream of records of which some are not folded yet."""
-
-    stream: int
-    after: int
-
-
-def behind(connection: Connection) -> list[Behind]:
-    """The streams with records to fold. Pruned ones have none."""
-    query = """
-        SELECT id, coalesce((SELECT seq FROM etg_mark WHERE stream = s.id), 0) AS mark FROM stream s
-        WHERE kind = 'calls' AND mark < coalesce((
-          SELECT last FROM batch WHERE batch.id BETWEEN (s.id << ?) AND (s.id << ? | ?)
-          ORDER BY batch.id DESC LIMIT 1), 0)
-        ORDER BY id
-    """
-    return [Behind(*row) for row in connection.execute(query, (SEQ_BITS, SEQ_BITS, MAX_SEQ))]
-
-
 def fold(connection: Connection, stream: int) -> int:
     """Fold the next records of a stream, from the mark as this transaction sees it; say how many."""
-    query = "SELECT seq FROM etg_mark WHERE stream = ?"
-    after: int = next(iter(connection.execute(query, (stream,))), (0,))[0]
+    after = marks.of(connection, stream)
     query = "SELECT id, time_ns, body FROM event WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
     span = (key(stream, after), key(stream, MAX_SEQ), BATCH)
     rows = list(connection.execute(query, span))
@@ -53,8 +35,7 @@ def fold(connection: Connection, stream: int) -> int:
     for attempt in sorted(stale):
         projection.refresh(connection, attempt)
     if rows:
-        mark = (stream, rows[-1][0] & MAX_SEQ)
-        connection.execute("INSERT OR REPLACE INTO etg_mark VALUES(?,?)", mark)
+        marks.move(connection, rows[-1][0])
     return len(rows)
 
 

@@ -1,4 +1,4 @@
-"""The projections of `trace.db` that attempts are read from: written with their events, rebuilt from them.
+"""The projections of `trace.db` that attempts are read from: made of the events, soon after those.
 
 `event` is the row id of the journal's event that a row comes from; by custom, pruning removes the rows of
 removed events by it.
@@ -11,7 +11,7 @@ from typing import Final
 from tracedesk.codegraph.rank.terms import TOKENIZER
 from tracedesk.journal.sqlite import Connection
 
-FORMAT: Final = f"1 {TOKENIZER}"
+FORMAT: Final = f"2 {TOKENIZER}"
 """What the tables mean and how they are filled; others are made anew."""
 
 TABLES: Final = (
@@ -123,23 +123,12 @@ def exists(connection: Connection) -> bool:
 
 
 def empty(connection: Connection) -> None:
-    """Begin anew: the tables are made empty, and are behind until they were filled."""
+    """Begin anew: the tables are made empty, to be filled by whoever comes next."""
     for table in TABLES:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
     connection.execute(_META)
     connection.execute(_SCHEMA)
     _set(connection, "format", FORMAT)
-    _set(connection, "behind", "1")
-
-
-def is_behind(connection: Connection) -> bool:
-    """Whether events are in the journal that are not in the tables yet."""
-    return any(connection.execute("SELECT 1 FROM etg_meta WHERE key = 'behind' AND value = '1'"))
-
-
-def level(connection: Connection) -> None:
-    """The tables hold everything that is in the journal."""
-    _set(connection, "behind", "0")
 
 
 def _value(connection: Connection, key: str) -> str | None:
