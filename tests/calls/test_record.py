@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,7 +46,6 @@ def test_a_body_says_all_that_is_known_however_it_was_put_together(
     arguments: dict[str, Any], **facts: Any
 ) -> None:
     record, same = ended(arguments, **facts), ended(arguments, **facts)
-    same.simple = record.simple = False
     whole = same._with(same.arguments)  # pyright: ignore[reportPrivateUsage]
     short = record._short()  # pyright: ignore[reportPrivateUsage]
     assert short in (b"", whole)
@@ -54,20 +54,28 @@ def test_a_body_says_all_that_is_known_however_it_was_put_together(
 
 def test_most_calls_are_put_together_quickly() -> None:
     record = ended({"n": 7, "symbol": "BTCUSDT"}, attempt="a", result=b'{"text":"null"}')
-    record.seal(Secrets())
     assert record._short() == record.body(Secrets()) != b""  # pyright: ignore[reportPrivateUsage]
 
 
-def test_what_a_handler_does_with_its_arguments_afterwards_is_not_recorded() -> None:
+def test_what_happens_after_a_call_has_ended_is_not_recorded() -> None:
     mine = {"n": 7}
     record = ended(mine)
     record.seal(Secrets())
     mine["n"] = 8
-    assert json.loads(record.body(Secrets()))["arguments"] == {"n": 7}
+    record.outcome = "cancelled"
+    record.edges[("cites", "tracedesk://late/1")] = None
+    assert record.sealed is not None
+    written = json.loads(record.sealed)
+    assert (written["arguments"], written["outcome"], "edges" in written) == ({"n": 7}, "ok", False)
 
 
-def test_arguments_that_may_hold_a_secret_are_let_go_of_at_the_end() -> None:
-    record = ended({"note": "a text of some length, in which anything may be"})
-    record.seal(Secrets())
+@pytest.mark.parametrize("note", ["hunter2", "a text of some length, in which anything may be"])
+def test_a_secret_that_is_forgotten_after_the_call_was_replaced_at_its_end(note: str) -> None:
+    secrets = Secrets()
+    secrets.add(note, "passphrase")
+    record = ended({"note": note})
+    record.seal(secrets)
+    secrets.discard(note)
     assert record.arguments is None
     assert record.sealed is not None
+    assert note.encode() not in record.sealed

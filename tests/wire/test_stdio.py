@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -14,7 +15,10 @@ import pytest
 
 from tests.support import BOUND, ENVELOPE, HELLO, ROOT, StdioDesk, modern, rpc
 from tests.wire.test_http_abuse import BAD_JSON
-from tracedesk.wire.stdio import MAX_LINE
+from tracedesk.config import Settings
+from tracedesk.desk import open_desk
+from tracedesk.wire.auth import Identity
+from tracedesk.wire.stdio import MAX_LINE, Stdio
 
 
 def test_stray_prints_writes_and_children_never_reach_the_wire(tmp_path: Path) -> None:
@@ -144,6 +148,16 @@ def test_an_envelope_is_looked_at_however_often_another_was_accepted(
         assert "result" in desk.ask(modern("tools/call", {"name": "say"}, 6))
 
 
+def test_an_envelope_that_nests_deeply_is_refused_for_its_version(tmp_path: Path) -> None:
+    deep: dict[str, object] = {"large": 10**23}
+    for _ in range(700):
+        deep = {"a": deep}
+    odd = {"protocolVersion": "2099-01-01", "clientCapabilities": deep}
+    envelope = {**ENVELOPE, **{f"io.modelcontextprotocol/{name}": value for name, value in odd.items()}}
+    with StdioDesk(tmp_path) as desk:
+        assert desk.ask(rpc("tools/list", {"_meta": envelope}))["error"]["code"] == -32022
+
+
 def test_lines_are_told_apart_however_they_are_cut(tmp_path: Path) -> None:
     lines = [json.dumps(modern("tools/call", {"name": "say"}, number)).encode() for number in range(4)]
     with StdioDesk(tmp_path) as desk:
@@ -156,6 +170,24 @@ def test_lines_are_told_apart_however_they_are_cut(tmp_path: Path) -> None:
         desk.send_bytes(b"\n")
         desk.send_bytes(lines[2] + b"\r\n" + lines[3] + b"\n")
         assert [desk.read()["id"] for _ in range(2)] == [2, 3]
+
+
+def test_a_request_that_was_cancelled_before_it_came_is_let_go_of(tmp_path: Path) -> None:
+    async def serve() -> None:
+        async with open_desk(Settings(home=tmp_path, toolsets=("desk",))) as desk:
+            client = Stdio(desk.kernel, Identity("stdio:1"))
+            (peer,) = desk.kernel.peers
+            await asyncio.wait_for(client.serve(inward[0], outward[1], asyncio.Event()), BOUND)
+            assert (peer.in_flight, peer.running) == ({}, set())
+
+    inward, outward = os.pipe(), os.pipe()
+    for number in range(20):
+        taken_back = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
+        called = modern("tools/call", {"name": "desk_status"}, number)
+        os.write(inward[1], b"".join(json.dumps(each).encode() + b"\n" for each in (taken_back, called)))
+    os.close(inward[1])
+    asyncio.run(serve())
+    os.close(outward[0])
 
 
 def test_requests_before_the_handshake_are_refused(tmp_path: Path) -> None:

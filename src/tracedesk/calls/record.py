@@ -47,9 +47,7 @@ class CallRecord:
     committed: Any = field(default=None, init=False, repr=False)
     """What waits for the record to be on the disk."""
     sealed: bytes | None = field(default=None, init=False)
-    """The entry's body, once a call has ended whose arguments are better not held on to."""
-    simple: bool = field(default=False, init=False)
-    """Whether the arguments are a few short figures, once the call has ended."""
+    """The entry's body, once the call has ended; from then on the arguments themselves are not held."""
     problem: Exception | None = field(default=None, init=False)
     """What kept it from there."""
     stored: bool = field(default=False, init=False)
@@ -68,14 +66,7 @@ class CallRecord:
         return self._edges
 
     def seal(self, secrets: Secrets) -> None:
-        """Turn the ended call into its entry's body, and let go of what must not be kept.
-
-        A few short figures may be: the writer, which does many records in a row, takes half as long for them.
-        """
-        self.simple = is_simple(self.arguments)
-        if self.simple:
-            self.arguments = dict(self.arguments)  # whatever the handler does with its own from now on
-            return
+        """Turn the ended call into its entry's body, and let go of what must not be kept."""
         self.sealed = self.body(secrets)
         self.arguments = None
 
@@ -85,7 +76,7 @@ class CallRecord:
 
     def body(self, secrets: Secrets) -> bytes:
         """What the entry says: arguments redacted before anything is hashed."""
-        if self.simple or is_simple(self.arguments):
+        if is_simple(self.arguments):
             body = self._short() or self._with(self.arguments)
             if not secrets.occur_in(body):
                 return body

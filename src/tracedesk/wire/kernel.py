@@ -132,7 +132,7 @@ class Kernel:
         try:
             version, capabilities = meta[VERSION_KEY], meta[_CAPABILITIES_KEY]
             return self._connections.get(json.dumps((version, meta.get(_CLIENT_KEY), capabilities)))
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, RecursionError):
             return None
 
     def connection(self, version: str, client_info: Any, capabilities: Any) -> Connection:

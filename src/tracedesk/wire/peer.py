@@ -43,6 +43,8 @@ class Peer:
         self.subscriptions: dict[str, Watch] = {}
         """By the URI as the client gave it."""
         self.in_flight: dict[RequestId, asyncio.Task[Any]] = {}
+        self.running: set[asyncio.Task[Any]] = set()
+        """The tasks of all requests; of those with one id, only the last is in flight by it."""
         self._runner = ServerRunner(server, self.connection, None, init_options=options)
         self._own = own
         self._standalone = standalone
@@ -67,11 +69,17 @@ class Peer:
 
     def track(self, request_id: RequestId, task: asyncio.Task[Any]) -> None:
         """Let the client cancel `task` by the id of its request while it runs."""
-        self.in_flight[request_id] = task
+        self.hold(request_id, task)
         task.add_done_callback(partial(self.forget, request_id))
+
+    def hold(self, request_id: RequestId, task: asyncio.Task[Any]) -> None:
+        """The same for a task that has itself forgotten: a callback would cost more than a short call."""
+        self.in_flight[request_id] = task
+        self.running.add(task)
 
     def forget(self, request_id: RequestId, done: asyncio.Task[Any]) -> None:
         """Let go of a task; another one of the same id stays."""
+        self.running.discard(done)
         if self.in_flight.get(request_id) is done:
             del self.in_flight[request_id]
 
@@ -87,6 +95,8 @@ class Peer:
         """Cancel a request in flight, if it is one."""
         task = self.in_flight.get(request_id) if isinstance(request_id, (int, str)) else None
         if task is not None:
+            # One that has not begun yet never comes to have itself forgotten.
+            task.add_done_callback(partial(self.forget, request_id))
             task.cancel()
 
     async def request(self, method: str, params: Mapping[str, Any] | None, emit: Emit) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iter
 from typing import Any, Final, cast
 
 from tracedesk.wire.auth import Identity
-from tracedesk.wire.exchange import Exchange, RequestId, error, result
+from tracedesk.wire.exchange import Exchange, error, result
 from tracedesk.wire.inbound import INVALID_REQUEST, PARSE_ERROR, Inbound, Malformed, read
 from tracedesk.wire.kernel import Kernel
 from tracedesk.wire.sdk import (
@@ -194,7 +194,8 @@ class Stdio:
         """How many lines of either side have passed, so that pauses can be told."""
         self._modern: bool | None = None
         self._is_ending = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._heard: set[asyncio.Task[None]] = set()
+        """What notifications have begun."""
         self._write: Callable[[bytes], None] = lambda data: None
         self._room: Callable[[], Awaitable[None]] = _no_wait
 
@@ -233,6 +234,11 @@ class Stdio:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=SIGNAL_GRACE)
 
+    @property
+    def _tasks(self) -> set[asyncio.Task[Any]]:
+        """All that runs for the client."""
+        return self._heard | self._peer.running
+
     def _on_overlong(self) -> None:
         self._write(error(None, PARSE_ERROR, f"Parse error: a line is longer than {MAX_LINE} bytes") + b"\n")
 
@@ -247,23 +253,14 @@ class Stdio:
             self._peer.settle(message.body)
             return
         if message.kind == "notification":
-            self._spawn(self._hear(message)).add_done_callback(self._tasks.discard)
+            task = asyncio.get_running_loop().create_task(self._hear(message))
+            self._heard.add(task)
+            task.add_done_callback(self._heard.discard)
             return
         if self._modern is None and message.method != "ping":
             self._modern = message.claims_modern and message.method != "initialize"
         assert message.id is not None
-        self._peer.in_flight[message.id] = self._spawn(self._answer(message))
-
-    def _spawn(self, work: Any) -> asyncio.Task[None]:
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        return task
-
-    def _let_go(self, request_id: RequestId) -> None:
-        """What the task of a request does at its end: callbacks for that would cost more than the task."""
-        task = cast("asyncio.Task[None]", asyncio.current_task())
-        self._tasks.discard(task)
-        self._peer.forget(request_id, task)
+        self._peer.hold(message.id, asyncio.get_running_loop().create_task(self._answer(message)))
 
     async def _answer(self, message: Inbound) -> None:
         assert message.id is not None
@@ -281,7 +278,7 @@ class Stdio:
             data = modern_error_data(failure)
             reply = error(message.id, data.code, data.message, data.data)
         finally:
-            self._let_go(message.id)
+            self._peer.forget(message.id, cast("asyncio.Task[None]", asyncio.current_task()))
         self.messages += 1
         self._write(reply + b"\n")
 
