@@ -107,13 +107,21 @@ async def _walk(root: Source, depth: int, call: Call[Status]) -> _Walk:
             if ref in seen:
                 continue
             seen.add(ref)
-            found = await call.resolve(ref)
+            found = await _met(ref, call)
             if found is None:
                 walk.unresolved.append(ref)
             elif found.ref == ref or found.ref not in seen:  # a bare id may name what was met already
                 seen.add(found.ref)
                 waiting.append((found, level + 1))
     return walk
+
+
+async def _met(ref: str, call: Call[Status]) -> Source | None:
+    """What lies behind a reference on the way; one that cannot be followed now does not end the walk."""
+    try:
+        return await call.resolve(ref)
+    except ToolError:
+        return None
 
 
 def _source(source: Source) -> dict[str, Any]:

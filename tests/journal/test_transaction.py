@@ -113,6 +113,29 @@ def test_a_full_disk_that_is_passed_over_is_told_in_the_end(journal: Journal, pa
     assert verify(path).is_sound
 
 
+def test_nothing_is_kept_that_comes_after_a_full_disk_has_undone_the_rest(
+    journal: Journal, path: Path
+) -> None:
+    _two(journal)
+    connection = journal.connection
+    connection.pragma("max_page_count", connection.pragma("page_count"))
+    large = entry(1)._replace(body=b"x" * 100_000)
+
+    def go_on() -> None:
+        with Transaction(connection):
+            journal.append("a", entries(1))
+            with suppress(SQLiteError):
+                journal.append("b", [large])
+            assert not connection.in_transaction
+            with suppress(SQLiteError):
+                journal.append("a", entries(2))
+
+    with pytest.raises(SQLiteError, match="full"):
+        go_on()
+    assert _heads(path, "a", "b") == [0, 0]
+    assert verify(path).is_sound
+
+
 def test_a_full_disk_that_let_nothing_be_written_undoes_the_rest_too(journal: Journal, path: Path) -> None:
     _two(journal)
     connection = journal.connection

@@ -122,7 +122,8 @@ def _taken(
     root = root_of(console, project)
 
     async def work(atlas: Atlas) -> Graph:
-        await atlas.caught_up()
+        for warning in await atlas.caught_up():
+            console.note(warning)
         real = atlas.root(root)
         vectors = atlas.semantics.models()[0] if embedded else None
         bounds = Bounds(nodes=nodes, paths=paths)

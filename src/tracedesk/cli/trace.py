@@ -126,13 +126,16 @@ def export(console: Console, attempt: str, form: str) -> None:
     from tracedesk.codegraph.etg.read import attempt as read
     from tracedesk.primitives import json
 
-    async def work(atlas: Atlas) -> AttemptView | None:
+    async def work(atlas: Atlas) -> tuple[AttemptView | None, tuple[str, ...]]:
         now = atlas.clock.now_ns()
-        return await atlas.trace(lambda reader: read(reader, attempt, now))
+        late = await atlas.caught_up()
+        return await atlas.traced(lambda reader: read(reader, attempt, now)), late
 
-    found = asked(console, (), work)
+    found, late = asked(console, (), work)
     if found is None:
-        raise Failed(f"No attempt {attempt!r} was recorded.")
+        raise Failed(" ".join((f"No attempt {attempt!r} was recorded.", *late)))
+    for warning in late:
+        console.note(warning)
     click.echo(json.dumps(exported(Attempt.of(found))))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tracedesk.codegraph import finding, indexing
 from tracedesk.codegraph.capture.desk import Capture, Needs
 from tracedesk.codegraph.capture.reminder import Similar
-from tracedesk.codegraph.desk import Atlas
+from tracedesk.codegraph.desk import CATCHING_SECONDS, Atlas
 from tracedesk.codegraph.rank.attempts import Asked
 from tracedesk.errors import ToolError
 from tracedesk.jobs import JobCancelled
@@ -23,7 +23,7 @@ def needs(atlas: Atlas) -> Needs:
     """The atlas as capture sees it."""
 
     async def similar(prompt: str, project: str | None) -> Sequence[Similar]:
-        await atlas.caught_up()
+        await atlas.caught_up(CATCHING_SECONDS)
         found = await finding.matching(atlas, Asked(prompt, (), project), MOST, LEAST_SCORE)
         return [_similar(each) for each in found]
 

@@ -126,7 +126,7 @@ class Atlas:
             self._traces.close()
             await in_thread(self.logging.close)
             self.world.close()
-            self.etg.close()
+            await in_thread(self.etg.close)
             self.store.close()
 
     @asynccontextmanager
@@ -199,22 +199,17 @@ class Atlas:
         with as_tool_errors(root):
             return await self._graphs.run(read)
 
-    async def trace(self, work: Callable[[Reader], T]) -> T:
-        """`work` on the trace as it is now, the desk's own calls included."""
-        await self.caught_up()
-        return await self.traced(work)
-
     async def traced(self, work: Callable[[Reader], T]) -> T:
         """`work` on the trace, for who has caught up."""
         assert self._traces is not None
         with as_tool_errors():
             return await self._traces.run(work)
 
-    async def caught_up(self) -> tuple[str, ...]:
+    async def caught_up(self, patience: float = EVENTS_SECONDS) -> tuple[str, ...]:
         """Take in what was logged, and fold what the desk has recorded as far as that is quickly done.
 
         Both write, and reading does not wait long for other writers: calls that are not folded come next
-        time, and of events that are not taken in the returned warnings tell.
+        time, and of events that are not taken in within `patience` the returned warnings tell.
         """
         wanted = await self._left_over()
         if wanted is None:
@@ -222,9 +217,9 @@ class Atlas:
             return ()
         if self.read_only:
             return (_ONLY_READS,) if wanted else ()
-        is_done = await self._catch_up(EVENTS_SECONDS if wanted else CATCHING_SECONDS)
+        is_done = await self._catch_up(patience if wanted else CATCHING_SECONDS)
         if is_done and not await self._have(wanted):
-            await self._catch_up(EVENTS_SECONDS)  # the first one had begun before the last event
+            await self._catch_up(patience)  # the first one had begun before the last event
         return () if await self._have(wanted) else (_OTHERS_WRITE,)
 
     async def _catch_up(self, seconds: float | None) -> bool:
@@ -261,11 +256,13 @@ class Atlas:
             self._following = asyncio.ensure_future(self._follow())
 
     async def _follow(self) -> None:
-        last = None
-        while last != self._left_at:
+        caught = None
+        while caught != self._left_at:
             last = self._left_at
             await self.clock.sleep_until(last + QUIET_SECONDS)
-        await self._catch_up(EVENTS_SECONDS)
+            if last == self._left_at:
+                await self._catch_up(EVENTS_SECONDS)
+                caught = last
 
     # --- writing
 

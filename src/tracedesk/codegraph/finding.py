@@ -185,9 +185,9 @@ async def told_as_prompt(atlas: Atlas, args: Mapping[str, Any]) -> str:
         raise refusals.invalid("problem", "it is empty. Say what is to be solved.")
     about = {key: args[key] for key in ("project_root",) if args.get(key)}
     answer = await similar(atlas, {"query": args["problem"], **about})
-    lines = [_line(match) for match in answer["matches"]]
+    lines = [_line(match) for match in answer["matches"]] or ["(none was recorded)"]
     problem = told(args["problem"])
-    return _PROMPT.format(problem=problem, attempts="\n".join(lines) or "(none was recorded)")
+    return _PROMPT.format(problem=problem, attempts="\n".join((*lines, *answer["warnings"])))
 
 
 def _line(match: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from urllib.parse import unquote
 
 from tracedesk.codegraph import indexing
-from tracedesk.codegraph.desk import Atlas
+from tracedesk.codegraph.desk import CATCHING_SECONDS, Atlas
 from tracedesk.codegraph.etg import source as traced
 from tracedesk.codegraph.graph.nodes import FileRow, file_at, symbols_of
 from tracedesk.codegraph.graph.store import Project
@@ -36,9 +36,9 @@ async def resolve(ref: str, atlas: Atlas) -> Source | None:
     if not atlas.home.trace.exists():
         return None
     now = atlas.clock.now_ns()
-    late = await atlas.caught_up()
+    late = await atlas.caught_up(CATCHING_SECONDS)
     found = await atlas.traced(lambda reader: _traced(atlas, reader, ref, now))
-    if found is None and late:
+    if found is None and late and ref.startswith(SCHEME):  # a bare id may be another toolset's
         raise ToolError("DATABASE_ERROR", f"ref: it is not known yet. {late[0]}", {"ref": ref})
     return None if found is None else _with_version(found)
 

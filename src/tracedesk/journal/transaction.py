@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import TracebackType
 
-from tracedesk.journal.model import JournalBusy
+from tracedesk.journal.model import JournalBusy, JournalError
 from tracedesk.journal.sqlite import BusyError, Connection, SQLiteError
 
 
@@ -46,6 +46,13 @@ class Transaction:
         """Have all of it undone when it ends, also where someone goes on after this problem."""
         self._failure = self._failure or problem
 
+    def go_on(self) -> None:
+        """Raise if there is nothing to go on with: what comes after a failure would be kept by itself."""
+        if self._failure is not None:
+            raise self._failure
+        if not self._connection.in_transaction:
+            raise JournalError("the transaction was undone, and nothing of it is kept; begin another")
+
     def _end(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -74,6 +81,7 @@ class Part:
         self._before = 0
 
     def __enter__(self) -> Connection:
+        self._whole.go_on()
         self._before = self._connection.total_changes()
         return self._connection
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,15 @@ from tests.codegraph.desks import Agent, agent, shop
 from tests.codegraph.etg.bench import PAYLOADS, Bench
 from tests.codegraph.etg.rows import tables
 from tests.journal.samples import raw
-from tests.support import VERSION, modern, run, until
+from tests.support import BOUND, VERSION, modern, run, until
+from tracedesk.calls.log import prepare
 from tracedesk.codegraph import desk as codegraph_desk
 from tracedesk.codegraph.etg import read
-from tracedesk.codegraph.etg.model import NewEvent
+from tracedesk.codegraph.etg.log import Etg
+from tracedesk.codegraph.etg.model import NewEvent, event_ref
+from tracedesk.journal import Journal
 from tracedesk.journal import sqlite as journal_sqlite
+from tracedesk.primitives.ids import uuid4
 from tracedesk.wire.auth import Tokens
 
 
@@ -86,6 +91,61 @@ def test_what_is_logged_is_taken_in_when_nobody_logs_for_a_moment(
             await until(lambda: len(tables(tmp_path / "home" / "trace.db")["attempt_event"]) == 3)
 
     run(main())
+
+
+def test_what_is_logged_while_others_are_taken_in_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codegraph_desk, "QUIET_SECONDS", 0.05)
+    path = tmp_path / "home" / "trace.db"
+    working, go_on = threading.Event(), threading.Event()
+    catch_up = Etg.catch_up
+
+    def slowly(etg: Etg) -> bool:
+        done = catch_up(etg)
+        working.set()
+        go_on.wait(BOUND)
+        return done
+
+    monkeypatch.setattr(Etg, "catch_up", slowly)
+
+    async def main() -> None:
+        async with agent(tmp_path / "home", shop(tmp_path / "shop")) as desk:
+            for number in range(3):
+                if number == 2:
+                    await until(working.is_set)
+                event = {"attempt_id": "a", "kind": "answer_rendered", "event_id": str(number)}
+                await desk.call("etg_log_event", **event, payload={"content": f"Answer {number}."})
+            go_on.set()
+            await until(lambda: len(tables(path)["attempt_event"]) == 3)
+
+    run(main())
+
+
+def test_a_walk_goes_on_past_what_is_not_taken_in_and_foreign_ids_are_not_ours(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    bench = Bench(home)
+    ended = {**PAYLOADS["tool_end"], "output_ref": event_ref("etg-2026-11", 2)}
+    known = bench.log("a", "tool_end", ended)
+    late = bench.etg.log_at_once(NewEvent("b", "tool_end", PAYLOADS["tool_end"]))
+    assert late is not None
+    assert late.ref == ended["output_ref"]
+    with Journal(bench.path, bench.clock) as journal:
+        prepare(journal)
+
+    async def main() -> None:
+        async with agent(home, shop(tmp_path / "shop"), read_only=True) as desk:
+            refused = await desk.refused("get_source", ref=late.ref)
+            assert refused["code"] == "DATABASE_ERROR"
+            assert "not known yet" in refused["message"]
+            unknown = await desk.refused("get_source", ref=uuid4())
+            assert unknown["code"] == "SOURCE_NOT_FOUND"
+            walked = await desk.call("trace", ref=known.ref)
+            assert walked["unresolved"] == [late.ref]
+
+    run(main())
+    bench.etg.close()
 
 
 def test_a_desk_that_only_reads_says_that_the_newest_events_are_missing(tmp_path: Path) -> None:

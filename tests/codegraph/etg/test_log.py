@@ -13,7 +13,7 @@ from tests.codegraph.etg.rows import tables
 from tests.support import run, until
 from tracedesk.calls import CallLog
 from tracedesk.calls.log import find, prepare
-from tracedesk.codegraph.etg import log, tail
+from tracedesk.codegraph.etg import log, schema, tail
 from tracedesk.codegraph.etg.log import Etg
 from tracedesk.codegraph.etg.model import LARGEST_PAYLOAD, Logged, NewEvent, event_ref
 from tracedesk.contract import Annotations, Call, Tool
@@ -572,6 +572,40 @@ def test_the_newest_event_is_known_although_others_have_taken_in_what_was_left(b
     assert not newest.duplicate, "it was said before, but not last"
     assert [event.kind for event in bench.view("a").events] == ["checkpoint", "tool_start", "checkpoint"]
     other.etg.close()
+
+
+def test_an_event_is_known_again_although_another_has_made_the_tables_anew(bench: Bench) -> None:
+    first = bench.log("a", "checkpoint", event_id="1")
+    assert bench.etg.log_at_once(NewEvent("a", "tool_start", PAYLOADS["tool_start"])) is not None
+    with Journal(bench.path) as other, other.connection:
+        schema.empty(other.connection)
+    new = NewEvent("a", "checkpoint", PAYLOADS["checkpoint"], event_id="1")
+    assert bench.etg.log_at_once(new) is None, "what it could be told by is gone"
+    assert bench.etg.log(new).ref == first.ref
+    assert len(bench.view("a").events) == 2
+
+
+def test_what_others_have_taken_in_is_not_left_for_long(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "MOST", 3)
+    other = Bench(bench.path.parent)
+    bench.log("a", "tool_start")
+    assert None not in steps(bench, range(3))
+    other.etg.catch_up()
+    other.etg.close()
+    assert at_once(bench) is None
+    bench.log("a", "tool_end")
+    assert at_once(bench) is not None
+
+
+def test_closing_waits_for_nobody_and_leaves_the_rest_to_the_next(bench: Bench) -> None:
+    bench.log("a", "tool_start")
+    assert None not in steps(bench, range(2))
+    with Journal(bench.path) as other, other.connection:
+        bench.etg.close()
+    assert len(tables(bench.path)["attempt_event"]) == 1
+    assert len(bench.view("a").events) == 3
 
 
 def test_who_cannot_wait_goes_on_while_what_was_logged_is_carried_into_the_file(

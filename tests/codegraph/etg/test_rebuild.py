@@ -60,6 +60,17 @@ def test_tables_of_another_format_are_made_anew(bench: Bench) -> None:
     assert verify(bench.path).is_sound
 
 
+def test_events_that_a_desk_without_marks_has_taken_in_are_taken_in_once(bench: Bench) -> None:
+    _thirty(bench)
+    before = tables(bench.path)
+    with Journal(bench.path, bench.clock) as journal:
+        journal.connection.execute("UPDATE etg_mark SET seq = seq - 5")
+    assert bench.log("a2", "checkpoint", event_id="22").duplicate
+    assert tables(bench.path) == before
+    bench.etg.rebuild()
+    assert tables(bench.path) == before
+
+
 def test_a_trace_of_calls_alone_gets_its_tables(bench: Bench) -> None:
     Journal(bench.path, bench.clock).close()
     assert bench.find("a") is None

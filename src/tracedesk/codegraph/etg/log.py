@@ -5,6 +5,7 @@ The tables that attempts are read from follow: with the event, or, for who canno
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
@@ -30,15 +31,17 @@ from tracedesk.codegraph.etg.model import (
     event_ref,
 )
 from tracedesk.codegraph.etg.tail import Known, Tail
-from tracedesk.journal import Journal, JournalBusy, Stream
+from tracedesk.journal import Journal, JournalBusy, JournalError, Stream
 from tracedesk.journal.append import Transaction
 from tracedesk.journal.file import SMALL_PAGE, key
-from tracedesk.journal.sqlite import Connection, Patience, plan_once
+from tracedesk.journal.sqlite import Connection, Patience, SQLiteError, plan_once
 from tracedesk.journal.stream import every
 from tracedesk.payloads import Payloads
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import Secrets
 from tracedesk.primitives.time import SECOND, Clock
+
+log = logging.getLogger(__name__)
 
 BATCH: Final = 200
 """Events that one transaction of a large import takes."""
@@ -113,11 +116,14 @@ class Etg:
         """Attempts that were logged here: their project and first version are settled."""
 
     def close(self) -> None:
-        """Take in what is left, and close."""
+        """Take in what is left, as a favour to the next one, and close."""
         with self._lock:
             try:
                 if self._journal is not None and len(self._tail):
-                    rebuild.resume(self._journal.connection)
+                    with _at_once(self._journal.connection):
+                        rebuild.resume(self._journal.connection)
+            except (JournalError, SQLiteError) as problem:
+                log.info("the last events are left for the next desk to take in: %s", problem)
             finally:
                 self._shut()
 
@@ -237,6 +243,7 @@ class Etg:
             stream = self._current(journal)
             while (logged := self._taken(journal, stream, batch, beside)) is None:
                 self._resume(journal)
+            self._tail = Tail()  # nothing is left
         return logged
 
     def _resume(self, journal: Journal) -> None:

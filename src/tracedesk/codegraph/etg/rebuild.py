@@ -27,12 +27,21 @@ def fill(connection: Connection, stream: int) -> None:
     query = "SELECT id, kind, time_ns, body FROM event WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
     span = (key(stream, marks.of(connection, stream)), key(stream, MAX_SEQ), _EVENTS)
     events = [body.read(*row) for row in connection.execute(query, span)]
+    if not events:
+        return
+    taken = _taken(connection, events[0].event, events[-1].event)
     taking = projection.Taking(connection)
     for event in events:
-        taking.apply(event)
+        if event.event not in taken:
+            taking.apply(event)
     taking.settle()
-    if events:
-        marks.move(connection, events[-1].event)
+    marks.move(connection, events[-1].event)
+
+
+def _taken(connection: Connection, first: int, last: int) -> set[int]:
+    """Events that are in the tables already: desks of before there were marks leave none."""
+    query = "SELECT event FROM attempt_event WHERE event BETWEEN ? AND ?"
+    return {event for (event,) in connection.execute(query, (first, last))}
 
 
 def forget(connection: Connection) -> int:

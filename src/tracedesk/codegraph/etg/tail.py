@@ -31,6 +31,8 @@ class Tail:
     def __init__(self) -> None:
         self._version: int | None = None
         """The file's, as long as nobody else has written to it."""
+        self._starts: dict[int, int] = {}
+        """Of each stream, the seq after which all of its events are here."""
         self._heads: dict[int, int] = {}
         """Of each stream, the seq up to which its events are here."""
         self._count = 0
@@ -52,6 +54,8 @@ class Tail:
 
     def _learn(self, connection: Connection) -> bool:
         for stream, seq, last in marks.behind(connection, STREAM_KIND):
+            if seq < self._starts.setdefault(stream, seq):
+                return False  # the tables were made anew
             after = max(seq, self._heads.get(stream, 0))
             if self._count + last - after > MOST:
                 return False
@@ -67,7 +71,9 @@ class Tail:
     def add(self, attempt: str, known: Known) -> None:
         """Keep an event that is in the journal."""
         event, event_id, digest, time_ns = known
-        self._heads[event >> SEQ_BITS] = event & MAX_SEQ
+        stream, seq = event >> SEQ_BITS, event & MAX_SEQ
+        self._starts.setdefault(stream, seq - 1)
+        self._heads[stream] = seq
         self._count += 1
         newest = self._newest.get(attempt)
         if newest is None or newest.event < event:
