@@ -57,6 +57,9 @@ METHOD: Final = {
     "bytes_per_event": "size of the closed file / its events; the properties alone are `properties_bytes`",
     "readers": "another process writes batches without a pause; pages of 100 events at random places",
     "writers": "eight processes, batches of 100, a stream each in one file; waits include the lock",
+    "recording": "the share of a read call's CPU that its record takes: of `echo`, which gives back one "
+    "number, and of pages of 10 candles, whose answers are payloads; desks in pairs with equal hash seeds, "
+    "each by its best round, the median share",
     "verify": "the whole file of the memory run, chain and structure",
 }
 
@@ -72,7 +75,7 @@ class Plan:
     reads: int = 3_000
     writers: int = 8
     appends_a_writer: int = 200
-    recording_rounds: int = 9
+    recording_rounds: int = 5
 
 
 QUICK: Final = Plan(3, 5, 20, 200_000, 500, 8, 40, 0)

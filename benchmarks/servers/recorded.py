@@ -1,6 +1,6 @@
 """Our desk over stdio, with its recorder or with one that keeps nothing: what a record costs a call.
 
-`python -m benchmarks.servers.recorded HOME recorded|forgotten`: the same desk but for that.
+`python -m benchmarks.servers.recorded HOME recorded|forgotten [TOOLSET…]`: the same desk but for that.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _RECORD = CallRecord("", "", "", None, "", None, None, 0, durable=False)
 def main() -> None:
     import tracedesk.desk
 
-    home, kind = sys.argv[1:]
+    home, kind, *toolsets = sys.argv[1:]
     if kind == "forgotten":
         tracedesk.desk.CallLog = Forgetful  # pyright: ignore[reportPrivateImportUsage]
-    serve.stdio(load({"home": Path(home), "toolsets": ("desk",)}), extra=[echo])
+    serve.stdio(load({"home": Path(home), "toolsets": ("desk", *toolsets)}), extra=[echo])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from decimal import Decimal
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,10 @@ _arguments = st.dictionaries(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | _texts,
     max_size=3,
 )
+
+
+_SOME: Final = Secrets()
+_SOME.add("correct horse")
 
 
 def ended(arguments: Any, **facts: Any) -> CallRecord:
@@ -47,25 +52,36 @@ def test_a_body_says_all_that_is_known_however_it_was_put_together(
 ) -> None:
     record, same = ended(arguments, **facts), ended(arguments, **facts)
     whole = same._with(same.arguments)  # pyright: ignore[reportPrivateUsage]
-    short = record._short()  # pyright: ignore[reportPrivateUsage]
-    assert short in (b"", whole)
+    assert record._plain() == whole  # pyright: ignore[reportPrivateUsage]
+    record.seal(Secrets())
+    assert record.body(Secrets()) == same.body(Secrets())
     assert json.loads(whole)["us"] == 55
 
 
-def test_most_calls_are_put_together_quickly() -> None:
+def test_the_bodies_of_most_calls_are_put_off() -> None:
     record = ended({"n": 7, "symbol": "BTCUSDT"}, attempt="a", result=b'{"text":"null"}')
-    assert record._short() == record.body(Secrets()) != b""  # pyright: ignore[reportPrivateUsage]
+    whole = record._with(record.arguments)  # pyright: ignore[reportPrivateUsage]
+    record.seal(Secrets())
+    assert record.sealed is None
+    assert record.body(Secrets()) == whole
 
 
-def test_what_happens_after_a_call_has_ended_is_not_recorded() -> None:
+@pytest.mark.parametrize("value", [float("nan"), Decimal("NaN"), "\ud800"])
+def test_a_body_that_cannot_be_made_is_no_surprise_to_the_writer(value: Any) -> None:
+    record = ended({"n": value})
+    with pytest.raises((TypeError, ValueError)):
+        record.seal(Secrets())
+
+
+@pytest.mark.parametrize("secrets", [Secrets(), _SOME])
+def test_what_happens_after_a_call_has_ended_is_not_recorded(secrets: Secrets) -> None:
     mine = {"n": 7}
     record = ended(mine)
-    record.seal(Secrets())
+    record.seal(secrets)
     mine["n"] = 8
-    record.outcome = "cancelled"
+    record.outcome, record.result, record.duration_us = "cancelled", b"", 0
     record.edges[("cites", "tracedesk://late/1")] = None
-    assert record.sealed is not None
-    written = json.loads(record.sealed)
+    written = json.loads(record.body(secrets))
     assert (written["arguments"], written["outcome"], "edges" in written) == ({"n": 7}, "ok", False)
 
 

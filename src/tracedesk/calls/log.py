@@ -132,7 +132,7 @@ class CallLog:
         record = self._pending.get(ref.removeprefix(PREFIX))
         if record is None:
             return None
-        return source(json.loads(record.sealed or record.body(self._secrets)), record.started_ns)
+        return source(json.loads(record.body(self._secrets)), record.started_ns)
 
     def stop(self) -> None:
         """Write what is queued and end the writer."""
@@ -196,7 +196,8 @@ class CallLog:
     def _done(self, records: list[CallRecord], problem: Exception | None) -> None:
         for record in records:
             # In this order: `settle` sets the waiter first and looks among the pending second.
-            record.problem = problem
+            if problem is not None:
+                record.problem = problem
             self._pending.pop(record.id, None)
             waiter = record.committed
             if waiter is not None:

@@ -66,7 +66,8 @@ def is_plain(document: bytes, secrets: Secrets | None = None) -> bool:
 
 _FEW: Final = 16
 _LONGEST_SIMPLE_KEY: Final = 64
-_FIGURES: Final = frozenset({int, float, Decimal, bool, type(None)})
+_WHOLE: Final = frozenset({int, bool, type(None)})
+_FIGURES: Final = _WHOLE | {float, Decimal}
 
 
 def is_simple(value: object) -> bool:
@@ -77,6 +78,17 @@ def is_simple(value: object) -> bool:
         return False
     for key, item in members.items():
         short = type(item) in _FIGURES or (type(item) is str and len(item) < _SHORTEST)
+        if not short or len(key) > _LONGEST_SIMPLE_KEY or not _is_innocent(key):
+            return False
+    return True
+
+
+def is_figures(value: object) -> bool:
+    """Return whether a value is simple and always has a JSON form: whole numbers and short ASCII texts."""
+    if type(value) is not dict or len(members := cast("dict[str, object]", value)) > _FEW:
+        return False
+    for key, item in members.items():
+        short = type(item) in _WHOLE or (type(item) is str and len(item) < _SHORTEST and item.isascii())
         if not short or len(key) > _LONGEST_SIMPLE_KEY or not _is_innocent(key):
             return False
     return True
@@ -397,6 +409,11 @@ class Secrets:
             if form in text:
                 text = text.replace(form, stand_in)
         return text
+
+    @property
+    def are_none(self) -> bool:
+        """Whether nothing is registered."""
+        return not self._encoded
 
     def occur_in(self, document: bytes) -> bool:
         """Return whether `redact_text` would change the text that these bytes encode."""
