@@ -122,14 +122,13 @@ def export(console: Console, attempt: str, form: str) -> None:
     """Write an attempt to the output: as an OTLP trace, in JSON with GenAI names."""
     from tracedesk.codegraph.capture.export import Attempt
     from tracedesk.codegraph.capture.export import export as exported
-    from tracedesk.codegraph.etg.read import AttemptView
-    from tracedesk.codegraph.etg.read import attempt as read
+    from tracedesk.codegraph.etg.read import AttemptView, whole
     from tracedesk.primitives import json
 
     async def work(atlas: Atlas) -> tuple[AttemptView | None, tuple[str, ...]]:
         now = atlas.clock.now_ns()
         late = await atlas.caught_up()
-        return await atlas.traced(lambda reader: read(reader, attempt, now)), late
+        return await atlas.traced(lambda reader: whole(reader, attempt, now)), late
 
     found, late = asked(console, (), work)
     if found is None:

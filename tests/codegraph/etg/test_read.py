@@ -227,6 +227,19 @@ def test_a_page_of_events_that_is_cut_shorter_goes_on_after_what_was_shown(bench
         assert [event.event_id for event in rest.events] == [str(n) for n in range(kept, 4)]
 
 
+def test_who_takes_an_attempt_elsewhere_gets_all_of_its_events(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read, "MOST_EVENTS", 3)
+    for number in range(7):
+        bench.log("a", "checkpoint", event_id=str(number), timestamp_ns=NOON + number)
+    assert len(bench.view("a").events) == 3
+    found = bench.read(lambda reader: read.whole(reader, "a", NOON))
+    assert found is not None
+    assert [event.event_id for event in found.events] == list("0123456")
+    assert not found.more
+
+
 def test_the_tool_calls_of_a_long_attempt_are_its_newest(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

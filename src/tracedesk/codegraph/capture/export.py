@@ -68,7 +68,7 @@ class Attempt:
             query=next((query for query in queries if isinstance(query, str) and query), None),
             outcome=brief.verdict.outcome,
             graph_version=brief.graph_version,
-            complete=len(view.events) == brief.events,
+            complete=not view.more,
         )
 
 

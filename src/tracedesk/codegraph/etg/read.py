@@ -27,6 +27,7 @@ from tracedesk.primitives.time import EARLIEST, LATEST
 
 MOST_EVENTS: Final = 1_000
 """Events of one page; its cursor leads to those that follow."""
+_ALL: Final = 1 << 40
 MOST_CALLS: Final = 1_000
 """Tool calls of an attempt that are shown: its newest."""
 MOST_FILES: Final = 500
@@ -174,6 +175,12 @@ def attempt(
     """The attempt of that name, as far as it is known now, with a page of its events."""
     with reader.connection:  # one state for all that is read
         return _attempt(reader, canonical(name), now_ns, min(limit, MOST_EVENTS), cursor)
+
+
+def whole(reader: Reader, name: str, now_ns: int) -> AttemptView | None:
+    """The attempt of that name with all of its events, however many, for who takes it elsewhere."""
+    with reader.connection:
+        return _attempt(reader, canonical(name), now_ns, _ALL, None)
 
 
 def _attempt(reader: Reader, name: str, now_ns: int, limit: int, cursor: str | None) -> AttemptView | None:
