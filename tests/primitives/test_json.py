@@ -89,3 +89,19 @@ def _sorted(value: Any) -> Any:
 @example({"\U0001f600": 1, "\uffff": {"z": 2, "é": 3}, "a": []})
 def test_ordered_members_come_by_the_characters_of_their_names(value: Any) -> None:
     assert json.dumps(value, ordered=True) == json.dumps(_sorted(value))
+
+
+_UNFRACTIONED = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text()
+    | st.decimals(allow_nan=False, allow_infinity=False),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(), values, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.lists(_UNFRACTIONED, max_size=5))
+def test_values_that_are_encoded_in_one_go_are_encoded_as_each_by_itself(values: list[Any]) -> None:
+    assert json.dumps_each(values) == [json.dumps(value) for value in values]

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import gmtime, strftime
 from typing import Any, Final
 
-from tracedesk.calls.record import INLINE, PREFIX, CallRecord, Outcome, is_inline, source
+from tracedesk.calls.record import PREFIX, CallRecord, Outcome, entries, is_inline, source
 from tracedesk.contract import Call, Source, Tool
 from tracedesk.journal import Entry, Journal, JournalError, Reader
 from tracedesk.journal.file import SMALL_PAGE, key
@@ -187,11 +187,9 @@ class CallLog:
 
     def _commit(self, journal: Journal, records: list[CallRecord]) -> None:
         for record in records:
-            # Nearly all are short ASCII, which is inline; the others are looked at closely.
-            if (len(record.result) > INLINE or not record.result.isascii()) and not is_inline(record.result):
+            if record.put_off is None and record.result and not is_inline(record.result):
                 self._payloads.put(record.result)
-        entries = [record.entry(self._secrets) for record in records]
-        append(journal, month(self._clock.now_ns()), records, entries)
+        append(journal, month(self._clock.now_ns()), records, entries(records, self._secrets))
 
     def _done(self, records: list[CallRecord], problem: Exception | None) -> None:
         for record in records:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, cast
 
 from tracedesk.calls.attempt import attempt_ref
@@ -70,7 +69,7 @@ class CallRecord:
     def seal(self, secrets: Secrets) -> None:
         """Turn the ended call into its entry's body, and let go of what must not be kept.
 
-        Where nothing can fail or be a secret, the body is put off: the writer, which makes many in a row,
+        Where nothing can fail or be a secret, the body is put off: the writer, which makes many in one go,
         takes half as long for it.
         """
         if secrets.are_none and self._is_short() and is_figures(self.arguments):
@@ -88,18 +87,23 @@ class CallRecord:
         if self.sealed is not None:
             return self.sealed
         if self.put_off is not None:
-            return self._short(*self.put_off)
+            return json.dumps(self.later())
         if is_simple(self.arguments):
-            body = self._plain()
+            body = self._with(self.arguments)
             if not secrets.occur_in(body):
                 return body
         return self._with(json.Raw(_arguments(self.arguments, secrets)))
 
-    def _plain(self) -> bytes:
-        """The body with its arguments as they are."""
-        if self._is_short():
-            return self._short(self.arguments, self.result, self.duration_us)
-        return self._with(self.arguments)
+    def later(self) -> dict[str, Any]:
+        """What the body says that was put off."""
+        assert self.put_off is not None
+        arguments, result, us = self.put_off
+        facts = self._head()
+        facts["arguments"] = arguments
+        facts["outcome"] = "ok"
+        facts["us"] = us
+        facts["result"] = {"bytes": len(result), "text": result.decode("ascii")}
+        return facts
 
     def _is_short(self) -> bool:
         """Whether the call ended as most do: well, and with a short answer that needs no second look."""
@@ -107,19 +111,7 @@ class CallRecord:
             return False
         return 0 < len(self.result) <= INLINE and self.result.isascii()
 
-    def _short(self, arguments: Any, result: bytes, us: int) -> bytes:
-        """What `_with` makes of such a call, put together from what they have in common."""
-        return b'{"id":"%b",%b%b,"outcome":"ok","us":%d,"result":{"bytes":%d,"text":%b}}' % (
-            self.id.encode(),
-            _head(self.tool, self.toolset, self.scope, self.principal, self.attempt),
-            json.dumps(arguments),
-            us,
-            len(result),
-            json.text(result),
-        )
-
-    def _with(self, arguments: Any) -> bytes:
-        """The body with these arguments, encoded in one go: every call pays for this."""
+    def _head(self) -> dict[str, Any]:
         facts: dict[str, Any] = {
             "id": self.id,
             "tool": self.tool,
@@ -130,6 +122,11 @@ class CallRecord:
             facts["principal"] = self.principal
         if self.attempt is not None:
             facts["attempt"] = self.attempt
+        return facts
+
+    def _with(self, arguments: Any) -> bytes:
+        """The body with these arguments, encoded in one go."""
+        facts = self._head()
         facts["arguments"] = arguments
         facts["outcome"] = self.outcome or "running"
         facts["us"] = self.duration_us
@@ -142,12 +139,14 @@ class CallRecord:
         return json.dumps(facts)
 
 
-@lru_cache(maxsize=256)
-def _head(tool: str, toolset: str, scope: str, principal: str | None, attempt: str | None) -> bytes:
-    """What the records of one caller's calls of one tool say alike, as they say it."""
-    facts = {"tool": tool, "toolset": toolset, "scope": scope, "principal": principal, "attempt": attempt}
-    given = {name: value for name, value in facts.items() if value is not None}
-    return json.dumps(given)[1:-1] + b',"arguments":'
+def entries(records: Sequence[CallRecord], secrets: Secrets) -> list[Entry]:
+    """Ended calls as journal entries, in order."""
+    late = [record.later() for record in records if record.put_off is not None]
+    bodies = iter(json.dumps_each(late))
+    return [
+        Entry("call", record.started_ns, record.body(secrets) if record.put_off is None else next(bodies))
+        for record in records
+    ]
 
 
 def _arguments(arguments: Any, secrets: Secrets) -> bytes:
