@@ -62,23 +62,24 @@ async def spawned(home: Path, *options: str, kind: str = "tick", id: str = "a") 
 def kill(info: HostInfo) -> None:
     """Kill a host, unless its pid is another's by now, and wait until it is dead."""
     if system_processes().started(info.pid) == info.process_start:
-        with watching(info.pid) as ended:
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself since
             os.kill(info.pid, signal.SIGKILL)
-            ended()
+        _until_ended(info.pid, info.process_start)
 
 
 @contextmanager
 def watching(pid: int) -> Generator[Callable[[], None]]:
     """Gives a function that waits for the end of a process, which may be someone else's child."""
     born = system_processes().started(pid)
+    assert born is not None, f"process {pid} has ended already"
+    yield lambda: _until_ended(pid, born)
 
-    def ended() -> None:
-        bound = time.monotonic() + BOUND
-        while system_processes().started(pid) == born:
-            assert time.monotonic() < bound, f"process {pid} did not end"
-            time.sleep(0.005)
 
-    yield ended
+def _until_ended(pid: int, born: str) -> None:
+    bound = time.monotonic() + BOUND
+    while system_processes().started(pid) == born:
+        assert time.monotonic() < bound, f"process {pid} did not end"
+        time.sleep(0.005)
 
 
 @contextmanager
