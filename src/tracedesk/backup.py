@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, cast
 
 import tracedesk
-from tracedesk.home import FOLDERS, FORMAT, HomeError, HomeTooNew, alone, read_format, sync_folder
+from tracedesk.home import FOLDERS, FORMAT, HomeError, HomeTooNew, alone, read_format
 from tracedesk.journal import JournalError, Reader, StreamPruned, verify
 from tracedesk.journal.sqlite import NotADBError, SQLiteError, connect
 from tracedesk.primitives import json
+from tracedesk.primitives.disk import sync
 from tracedesk.primitives.time import Clock, SystemClock, format
 
 LEDGER: Final = "ledger.db"
@@ -170,12 +171,12 @@ def _becoming(target: Path) -> Generator[Path]:
     try:
         yield folder
         for below, _, _ in os.walk(folder, topdown=False):
-            sync_folder(Path(below))
+            sync(Path(below))
         folder.rename(target)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    sync_folder(target.parent)
+    sync(target.parent)
 
 
 class _Walk:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import tracedesk
 from tracedesk.primitives import json
+from tracedesk.primitives.disk import sync
 from tracedesk.primitives.time import Clock, SystemClock, format
 
 FILE: Final = "format.json"
@@ -209,16 +210,7 @@ def _write_format(path: Path, new: Format) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(fresh, path / FILE)
-    sync_folder(path)
-
-
-def sync_folder(path: Path) -> None:
-    """Put a folder's names on the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(path)
 
 
 @contextmanager

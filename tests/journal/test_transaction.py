@@ -33,6 +33,17 @@ def _undone(journal: Journal, work: Callable[[], object]) -> None:
         raise ArithmeticError("the end")
 
 
+_LARGE = entry(1)._replace(body=b"x" * 100_000)
+
+
+def _filled(journal: Journal) -> Connection:
+    """Two streams on a disk that has no room for more."""
+    _two(journal)
+    connection = journal.connection
+    connection.pragma("max_page_count", connection.pragma("page_count"))
+    return connection
+
+
 def _fail(connection: Connection, first: int) -> None:
     raise ArithmeticError("the projection cannot be made")
 
@@ -102,12 +113,9 @@ def test_a_transaction_inside_another_can_be_undone_alone(journal: Journal, path
 
 
 def test_a_full_disk_that_is_passed_over_is_told_in_the_end(journal: Journal, path: Path) -> None:
-    _two(journal)
-    connection = journal.connection
-    connection.pragma("max_page_count", connection.pragma("page_count"))
-    large = entry(1)._replace(body=b"x" * 100_000)
+    connection = _filled(journal)
     with pytest.raises(SQLiteError, match="full"), Transaction(connection), suppress(SQLiteError):
-        journal.append("a", [large])
+        journal.append("a", [_LARGE])
     connection.pragma("max_page_count", 1_000_000)
     assert journal.append("a", entries(1)) == range(1, 2)
     assert verify(path).is_sound
@@ -116,16 +124,13 @@ def test_a_full_disk_that_is_passed_over_is_told_in_the_end(journal: Journal, pa
 def test_nothing_is_kept_that_comes_after_a_full_disk_has_undone_the_rest(
     journal: Journal, path: Path
 ) -> None:
-    _two(journal)
-    connection = journal.connection
-    connection.pragma("max_page_count", connection.pragma("page_count"))
-    large = entry(1)._replace(body=b"x" * 100_000)
+    connection = _filled(journal)
 
     def go_on() -> None:
         with Transaction(connection):
             journal.append("a", entries(1))
             with suppress(SQLiteError):
-                journal.append("b", [large])
+                journal.append("b", [_LARGE])
             assert not connection.in_transaction
             with suppress(SQLiteError):
                 journal.append("a", entries(2))
@@ -137,9 +142,7 @@ def test_nothing_is_kept_that_comes_after_a_full_disk_has_undone_the_rest(
 
 
 def test_a_full_disk_that_let_nothing_be_written_undoes_the_rest_too(journal: Journal, path: Path) -> None:
-    _two(journal)
-    connection = journal.connection
-    connection.pragma("max_page_count", connection.pragma("page_count"))
+    connection = _filled(journal)
 
     def go_on() -> None:
         with Transaction(connection):

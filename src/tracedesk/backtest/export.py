@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Final, NamedTuple, cast
 
 from tracedesk.backtest import lines
 from tracedesk.backtest.model import Category, EventType, Severity
+from tracedesk.primitives.disk import sync
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -87,7 +88,7 @@ def whole(out: Path) -> Generator[Path]:
     os.close(handle)
     try:
         yield Path(fresh)
-        _sync(Path(fresh))
+        sync(Path(fresh))
         os.replace(fresh, out)
     except BaseException:
         with suppress(FileNotFoundError):
@@ -114,11 +115,3 @@ def _opened(path: Path, *, compressed: bool) -> Generator[IO[bytes]]:
         # No name and no time in the header: the same lines give the same file.
         with gzip.GzipFile("", "wb", 6, plain, mtime=0) as packed:
             yield cast("IO[bytes]", packed)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -26,9 +26,10 @@ from tracedesk.backtest.ids import guid_text, run_id_of
 from tracedesk.backtest.intake import Intake
 from tracedesk.backtest.runs import Plan
 from tracedesk.catalog import Catalog, CatalogError, Run
-from tracedesk.home import Home, sync_folder
+from tracedesk.home import Home
 from tracedesk.journal import JournalError
 from tracedesk.journal.verify import has_log
+from tracedesk.primitives.disk import sync
 
 Progress = Callable[[float, float | None, str | None], None]
 """Told bytes of the file that were read, of how many, and in words."""
@@ -310,7 +311,7 @@ class _Work:
                 raise _taken(Path(problem.filename2).stem) from None
             raise
         finally:
-            sync_folder(self.home.runs)
+            sync(self.home.runs)
 
     def _outcome(self, id: str) -> Imported:
         if id in self.present:

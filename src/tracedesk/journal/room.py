@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 from tracedesk.journal.sqlite import Connection, connect
+from tracedesk.primitives.disk import sync
 
 _NAP_SECONDS: Final = 0.001
 _TRIES: Final = 50
@@ -27,7 +27,7 @@ def make_room(path: Path, size: int, used: int = 0) -> None:
     with closing(connect(path, create=False)) as connection:
         connection.set_busy_handler(_is_patient)
         _fill(connection, size - used)
-        _sync(log)
+        sync(log)  # nobody has a lock on it, so that closing it takes none away
 
 
 def _is_patient(tries: int) -> bool:
@@ -45,12 +45,3 @@ def _fill(connection: Connection, size: int) -> None:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-
-
-def _sync(log: Path) -> None:
-    """Nobody has a lock on the log, so that closing it here takes none away."""
-    handle = os.open(log, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

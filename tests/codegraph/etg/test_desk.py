@@ -34,6 +34,11 @@ async def _fail_in(desk: Agent, attempt: str, secret: str | None) -> None:
     assert reply.envelope["error"]["code"] == "INVALID_PARAMETER"
 
 
+async def _answer(desk: Agent, number: int) -> None:
+    event = {"attempt_id": "a", "kind": "answer_rendered", "event_id": str(number)}
+    await desk.call("etg_log_event", **event, payload={"content": f"Answer {number}."})
+
+
 def test_only_those_who_may_write_shape_attempts(tmp_path: Path) -> None:
     home = tmp_path / "home"
 
@@ -86,8 +91,7 @@ def test_what_is_logged_is_taken_in_when_nobody_logs_for_a_moment(
     async def main() -> None:
         async with agent(tmp_path / "home", shop(tmp_path / "shop")) as desk:
             for number in range(3):
-                event = {"attempt_id": "a", "kind": "answer_rendered", "event_id": str(number)}
-                await desk.call("etg_log_event", **event, payload={"content": f"Answer {number}."})
+                await _answer(desk, number)
             await until(lambda: len(tables(tmp_path / "home" / "trace.db")["attempt_event"]) == 3)
 
     run(main())
@@ -114,8 +118,7 @@ def test_what_is_logged_while_others_are_taken_in_is_not_forgotten(
             for number in range(3):
                 if number == 2:
                     await until(working.is_set)
-                event = {"attempt_id": "a", "kind": "answer_rendered", "event_id": str(number)}
-                await desk.call("etg_log_event", **event, payload={"content": f"Answer {number}."})
+                await _answer(desk, number)
             go_on.set()
             await until(lambda: len(tables(path)["attempt_event"]) == 3)
 
@@ -176,8 +179,7 @@ def test_every_event_of_a_long_attempt_is_reached_page_by_page(
     async def main() -> None:
         async with agent(tmp_path / "home", shop(tmp_path / "shop")) as desk:
             for number in range(7):
-                event = {"attempt_id": "a", "kind": "answer_rendered", "event_id": str(number)}
-                await desk.call("etg_log_event", **event, payload={"content": f"Answer {number}."})
+                await _answer(desk, number)
             seen, more = list[str](), dict[str, str]()
             while True:
                 page = await desk.call("etg_get_attempt", attempt_id="a", **more)

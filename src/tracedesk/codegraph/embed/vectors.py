@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tracedesk.primitives.disk import sync
 from tracedesk.primitives.locks import try_lock
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ class Vectors:
             file.flush()
             os.fsync(file.fileno())
         os.replace(fresh, self._path)
-        _settle(self._path.parent)
+        sync(self._path.parent)
 
     @contextmanager
     def _locked(self, suffix: str, cancelled: Callable[[], bool] | None = None) -> Generator[None]:
@@ -394,12 +395,3 @@ def _write(descriptor: int, data: bytes, at: int) -> None:
     while view:
         done = os.pwrite(descriptor, view, at)
         view, at = view[done:], at + done
-
-
-def _settle(folder: Path) -> None:
-    """Make a renamed file's name durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tracedesk.exchange.local import errors
+from tracedesk.primitives.disk import sync
 from tracedesk.primitives.time import MICROSECOND, MILLISECOND, SECOND
 
 if TYPE_CHECKING:
@@ -167,11 +168,7 @@ def _write_private(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync(path.parent)
 
 
 # --- what is signed -----------------------------------------------------------------------------

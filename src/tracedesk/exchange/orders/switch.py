@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tracedesk.errors import ToolError
-from tracedesk.home import sync_folder
 from tracedesk.primitives import json
+from tracedesk.primitives.disk import sync
 from tracedesk.primitives.text import sanitize_terminal, strip_invisible
 from tracedesk.primitives.time import Clock, format
 
@@ -76,7 +76,7 @@ class Switch:
                 self.path.hardlink_to(blank)
         finally:
             Path(blank).unlink()
-        sync_folder(self.path.parent)
+        sync(self.path.parent)
 
     def check(self) -> None:
         """Refuse while halted."""
@@ -101,7 +101,7 @@ def rearm(home: Path) -> Halt | None:
         path.unlink()
     except FileNotFoundError:
         return None
-    sync_folder(home)
+    sync(home)
     return known
 
 
