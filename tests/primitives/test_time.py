@@ -268,3 +268,16 @@ def test_advancing_from_another_thread_wakes_the_loop() -> None:
         await task
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("text", "month"),
+    [
+        ("2026-10-31T23:59:59.999999999Z", "2026-10"),
+        ("2026-11-01T00:00:00Z", "2026-11"),
+        ("2026-11-01T00:30:00+01:00", "2026-10"),
+        ("1969-12-31T23:59:59Z", "1969-12"),
+    ],
+)
+def test_a_month_is_that_of_utc_to_the_nanosecond(text: str, month: str) -> None:
+    assert time.month(time.parse(text).ns) == month

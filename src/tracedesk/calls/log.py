@@ -7,10 +7,8 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import compress
 from pathlib import Path
-from time import gmtime, strftime
 from typing import Any, Final
 
 from tracedesk.calls.record import PREFIX, CallRecord, Outcome, entries, is_inline, source
@@ -20,7 +18,7 @@ from tracedesk.journal.file import SMALL_PAGE, key
 from tracedesk.journal.sqlite import Connection, SQLiteError, insert
 from tracedesk.journal.stream import every
 from tracedesk.payloads import Payloads
-from tracedesk.primitives import json
+from tracedesk.primitives import json, time
 from tracedesk.primitives.ids import is_uuid
 from tracedesk.primitives.redaction import Secrets
 from tracedesk.primitives.time import Clock
@@ -30,7 +28,6 @@ log = logging.getLogger(__name__)
 GROUP_SECONDS: Final = 0.2
 """How long a read's record may wait for company; with the commit itself it stays under 250 ms."""
 
-_HOUR_NS: Final = 3_600 * 1_000_000_000
 _GRACE_NS: Final = 86_400 * 1_000_000_000
 """A month is sealed a day after its end: desks whose clocks differ may still write to it until then."""
 
@@ -238,12 +235,7 @@ def prepare(journal: Journal) -> None:
 
 def month(now_ns: int) -> str:
     """The stream of the calls made in the month of that moment."""
-    return _month(now_ns // _HOUR_NS)
-
-
-@lru_cache(maxsize=8)
-def _month(hour: int) -> str:
-    return strftime("calls-%Y-%m", gmtime(hour * 3_600))
+    return f"calls-{time.month(now_ns)}"
 
 
 def _keys(identities: Sequence[str]) -> list[bytes]:

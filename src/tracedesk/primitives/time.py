@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
+from functools import lru_cache
 from typing import Literal, Protocol
 
 MICROSECOND = 1_000
@@ -71,6 +72,16 @@ def format(ns: int) -> str:
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
     return f"{_date_text(days)}T{hour:02}:{minute:02}:{second:02}{_fraction_text(fraction)}Z"
+
+
+def month(ns: int) -> str:
+    """Return the month of a moment, in UTC, as `2026-11`."""
+    return _month(ns // (3_600 * SECOND))
+
+
+@lru_cache(maxsize=8)
+def _month(hour: int) -> str:
+    return time.strftime("%Y-%m", time.gmtime(hour * 3_600))
 
 
 def _date_text(days: int) -> str:

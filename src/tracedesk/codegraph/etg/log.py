@@ -10,9 +10,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
-from time import gmtime, monotonic, strftime
+from time import monotonic
 from typing import Final
 
 from tracedesk.codegraph.etg import body, marks, projection, rebuild, records, schema
@@ -37,6 +36,7 @@ from tracedesk.journal.file import SMALL_PAGE, key
 from tracedesk.journal.sqlite import Connection, Patience, SQLiteError, plan_once
 from tracedesk.journal.stream import every
 from tracedesk.payloads import Payloads
+from tracedesk.primitives import time
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import Secrets
 from tracedesk.primitives.time import SECOND, Clock
@@ -69,7 +69,6 @@ _WARY_SECONDS: Final = (0.1, 60.0)
 
 _RECENT: Final = 8
 """Commits of which half must have been slow to make a slow disk: on a busy machine some always are."""
-_HOUR_NS: Final = 3_600 * SECOND
 _GRACE_NS: Final = 86_400 * SECOND
 _MOST_KNOWN: Final = 10_000
 
@@ -371,12 +370,7 @@ class Etg:
 
 def month(now_ns: int) -> str:
     """The stream of the events that arrive in the month of that moment."""
-    return _month(now_ns // _HOUR_NS)
-
-
-@lru_cache(maxsize=8)
-def _month(hour: int) -> str:
-    return strftime("etg-%Y-%m", gmtime(hour * 3_600))
+    return f"etg-{time.month(now_ns)}"
 
 
 def _room(journal: Journal, steps: int) -> Room:

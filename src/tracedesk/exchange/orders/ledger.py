@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.calls.log import prepare as prepare_calls
@@ -36,7 +35,7 @@ from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import StreamRef, parse_ref
 from tracedesk.primitives.redaction import is_plain, redact
-from tracedesk.primitives.time import DAY, HOUR, MINUTE, SECOND, Clock, format
+from tracedesk.primitives.time import DAY, HOUR, MINUTE, Clock, format, month
 
 if TYPE_CHECKING:
     from tracedesk.calls import CallLog
@@ -305,7 +304,7 @@ class Ledger:
 
     def _append(self, journal: Journal, kind: str, body: Mapping[str, Any], edges: Sequence[Edge]) -> str:
         now = self._clock.now_ns()
-        name = strftime(f"{PREFIX}%Y-%m", gmtime(now // SECOND))
+        name = f"{PREFIX}{month(now)}"
         journal.open(name, STREAM_KIND)
         document = {**body, "edges": [[edge.relation, edge.ref] for edge in edges]}
         raw = json.dumps(document)
