@@ -9,14 +9,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.fixtures.probe import CHANGES, READS
 from tests.support import ROOT, Client, desk_client, modern, rpc, run, until
 from tracedesk.calls import CallLog
-from tracedesk.calls.history import newest
+from tracedesk.calls.history import after, newest
 from tracedesk.calls.log import find, month, prepare
 from tracedesk.calls.record import INLINE, LARGEST_ARGUMENTS
 from tracedesk.contract import Call, Tool
@@ -234,6 +237,54 @@ def test_calls_are_found_by_attempt(tmp_path: Path) -> None:
     desk.log.stop()
     with Reader(desk.log.path) as reader:
         assert [call.body["id"] for call in newest(reader, 10, "a")] == [ids[0], ids[2]]
+
+
+@given(
+    names=st.lists(st.sampled_from("ab-"), min_size=1, max_size=12),
+    groups=st.integers(1, 4),
+    count=st.integers(1, 6),
+)
+def test_the_newest_and_the_later_calls_of_an_attempt_are_those_that_were_made(
+    names: list[str], groups: int, count: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        made: dict[str, list[str]] = {"a": [], "b": []}
+        for part in range(groups):
+            desk = Desk(Path(folder))
+            for name in names[part::groups]:
+                made.setdefault(name, []).append(desk.record({}, attempt=name))
+            desk.log.stop()
+        with Reader(Path(folder) / "trace.db") as reader:
+            for name in "ab":
+                calls = newest(reader, 100, name)
+                assert [call.body["id"] for call in calls] == made[name]
+                assert newest(reader, count, name) == calls[-count:]
+                for at, call in enumerate(calls):
+                    assert after(reader, call.event, name) == calls[at + 1 :]
+
+
+def test_calls_that_an_older_desk_indexed_one_by_one_are_found_among_those_of_a_newer_one(
+    tmp_path: Path,
+) -> None:
+    desk = Desk(tmp_path)
+    ids = [desk.record({}, attempt=name) for name in ("a", "b", "a")]
+    desk.log.stop()
+    with Journal(desk.log.path) as journal, journal.connection:
+        journal.connection.execute(
+            "CREATE TABLE attempt_index(attempt TEXT, event INTEGER, PRIMARY KEY(attempt, event))"
+        )
+        journal.connection.execute(
+            "INSERT INTO attempt_index SELECT attempt, event FROM attempt_run; DROP TABLE attempt_run"
+        )
+    with Reader(desk.log.path) as reader:
+        assert [call.body["id"] for call in newest(reader, 10, "a")] == [ids[0], ids[2]]
+    desk = Desk(tmp_path)
+    ids += [desk.record({}, attempt="a") for _ in range(2)]
+    desk.log.stop()
+    with Reader(desk.log.path) as reader:
+        calls = newest(reader, 10, "a")
+        assert [call.body["id"] for call in calls] == [ids[0], *ids[2:]]
+        assert newest(reader, 3, "a") == after(reader, calls[0].event, "a") == calls[1:]
 
 
 def test_a_call_stored_with_its_effect_is_found_by_id_and_by_attempt(tmp_path: Path) -> None:

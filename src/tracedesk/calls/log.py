@@ -7,7 +7,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
-from itertools import compress
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,12 +34,13 @@ _GRACE_NS: Final = 86_400 * 1_000_000_000
 LONGEST_QUEUE: Final = 20_000
 _INDEX: Final = """
 CREATE TABLE IF NOT EXISTS call_index(id BLOB PRIMARY KEY, event INTEGER NOT NULL) WITHOUT ROWID, STRICT;
-CREATE TABLE IF NOT EXISTS attempt_index(
-  attempt TEXT NOT NULL, event INTEGER NOT NULL, PRIMARY KEY(attempt, event)
+CREATE TABLE IF NOT EXISTS attempt_run(
+  attempt TEXT NOT NULL, event INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(attempt, event)
 ) WITHOUT ROWID, STRICT;
 """
 _INTO_CALLS: Final = "INSERT OR IGNORE INTO call_index"
-_INTO_ATTEMPTS: Final = "INSERT OR IGNORE INTO attempt_index"
+_INTO_ATTEMPTS: Final = "INSERT OR IGNORE INTO attempt_run"
+"""Calls of one attempt that were written one after the other are one row; older desks wrote a row each."""
 
 
 class CallLog:
@@ -215,16 +216,20 @@ def append(journal: Journal, name: str, records: Sequence[CallRecord], entries: 
 
 def _index(connection: Connection, records: Sequence[CallRecord], ids: range) -> None:
     insert(connection, _INTO_CALLS, (_keys([r.id for r in records]), ids))
-    attempts = [r.attempt for r in records]
-    if any(attempts):
-        named = compress(attempts, attempts), compress(ids, attempts)
-        insert(connection, _INTO_ATTEMPTS, tuple(map(list, named)))
+    runs: list[tuple[str, int, int]] = []
+    done = 0
+    for attempt, same in groupby(r.attempt for r in records):
+        first, done = done, done + len(list(same))
+        if attempt:
+            runs.append((attempt, ids[first], ids[done - 1]))
+    if runs:
+        insert(connection, _INTO_ATTEMPTS, list(zip(*runs, strict=True)))
 
 
 def _index_one(connection: Connection, record: CallRecord, id: int) -> None:
     connection.execute(f"{_INTO_CALLS} VALUES (?,?)", (bytes.fromhex(record.id.replace("-", "")), id))
     if record.attempt:
-        connection.execute(f"{_INTO_ATTEMPTS} VALUES (?,?)", (record.attempt, id))
+        connection.execute(f"{_INTO_ATTEMPTS} VALUES (?,?,?)", (record.attempt, id, id))
 
 
 def prepare(journal: Journal) -> None:

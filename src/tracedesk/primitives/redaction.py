@@ -386,6 +386,8 @@ class Secrets:
         self._held: Counter[tuple[str, str]] = Counter()
         self._forms: tuple[tuple[str, str], ...] = ()
         self._encoded: tuple[bytes, ...] = ()
+        self.are_none = True
+        """Whether nothing is registered; every call asks."""
 
     def add(self, value: str, kind: str = "secret") -> bool:
         """Register a value, once per holder; return False if it is too short to be replaced safely."""
@@ -410,16 +412,12 @@ class Secrets:
                 text = text.replace(form, stand_in)
         return text
 
-    @property
-    def are_none(self) -> bool:
-        """Whether nothing is registered."""
-        return not self._encoded
-
     def occur_in(self, document: bytes) -> bool:
         """Return whether `redact_text` would change the text that these bytes encode."""
         return any(form in document for form in self._encoded) if self._encoded else False
 
     def _rebuild(self) -> None:
+        self.are_none = not self._held
         # Longest first, so that a secret inside another one does not tear it apart.
         pairs = {form: marker(value, kind) for value, kind in self._held for form in set(_forms(value))}
         self._forms = tuple(sorted(pairs.items(), key=lambda pair: (-len(pair[0]), pair[0])))
