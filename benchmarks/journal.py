@@ -45,8 +45,9 @@ METHOD: Final = {
     "ratio": "our rate / theirs; of memory, the largest resident set in the last nine tenths of the events / "
     "the one after the first tenth",
     "paired_ratio": "median over rounds of our rate / theirs in the same round",
-    "append": f"batches of {BATCH} whose values were made before the clock started; one transaction and one "
-    "sync a batch on both sides; ours hashes every event and runs its guards",
+    "append": f"batches of {BATCH}, ours by columns and the rivals' by rows, whose values were made before "
+    "the clock started; one transaction and one sync a batch on both sides; ours hashes every event and runs "
+    "its guards",
     "encoding": "the same with the JSON of each event encoded inside the clock, by the same encoder for both",
     "seed": "the table that the seed describes (GUID text keys, ISO times, JSON text) with its origin's six "
     "indexes, WAL, synchronous=FULL, through the same SQLite",
@@ -58,8 +59,8 @@ METHOD: Final = {
     "readers": "another process writes batches without a pause; pages of 100 events at random places",
     "writers": "eight processes, batches of 100, a stream each in one file; waits include the lock",
     "recording": "the share of a read call's CPU that its record takes: of `echo`, which gives back one "
-    "number, and of pages of 10 candles, whose answers are payloads; desks in pairs with equal hash seeds, "
-    "each by its best round, the median share",
+    "number, and of pages of 10 candles, whose answers are payloads; pairs of desks with equal hash seeds "
+    "take turns, and the share is the median over all rounds of all pairs",
     "verify": "the whole file of the memory run, chain and structure",
 }
 
@@ -75,7 +76,7 @@ class Plan:
     reads: int = 3_000
     writers: int = 8
     appends_a_writer: int = 200
-    recording_rounds: int = 5
+    recording_rounds: int = 11
 
 
 QUICK: Final = Plan(3, 5, 20, 200_000, 500, 8, 40, 0)

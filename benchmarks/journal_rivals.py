@@ -54,6 +54,10 @@ _INSERT: Final = (
 )
 
 
+Turned = tuple[Sequence[str], Sequence[int], Sequence[bytes], Sequence[int | None]]
+"""A batch by columns: kinds, times, bodies, parents."""
+
+
 class Sample(NamedTuple):
     """One recorded event, before either store gives it its shape."""
 
@@ -124,6 +128,12 @@ def entries(given: Sequence[Sample]) -> list[Entry]:
     return [Entry(s.kind, s.time_ns, json.dumps(s.properties), s.parent) for s in given]
 
 
+def columns(given: Sequence[Sample]) -> Turned:
+    """What a batch is appended by, as a recorder has it."""
+    kinds, times, properties, parents = zip(*given, strict=True)
+    return kinds, times, [json.dumps(each) for each in properties], parents
+
+
 def batches(given: Sequence[Sample]) -> list[Sequence[Sample]]:
     return [given[at : at + BATCH] for at in range(0, len(given), BATCH)]
 
@@ -136,7 +146,7 @@ class Ours:
     def __init__(self, path: Path, given: Sequence[Sample], *, encoding: bool = False) -> None:
         self.name = "ours, encoding" if encoding else "ours"
         self._given = batches(given) if encoding else []
-        self._ready = [] if encoding else [entries(batch) for batch in batches(given)]
+        self._ready = [] if encoding else [columns(batch) for batch in batches(given)]
         self.held = 0
         self._journal = Journal(path)
         self._journal.open(STREAM, "run")
@@ -145,7 +155,8 @@ class Ours:
 
     def append(self, batch: int) -> None:
         self.held += BATCH
-        self._journal.append(STREAM, self._ready[batch] if self._ready else entries(self._given[batch]))
+        ready = self._ready[batch] if self._ready else columns(self._given[batch])
+        self._journal.append_columns(STREAM, *ready)
 
     def close(self) -> None:
         self._journal.close()

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from benchmarks import messages, runs
 from benchmarks.lineup import OURS, Contestant
-from benchmarks.measure import summary
 from benchmarks.messages import ERAS, Misbehaved
 from benchmarks.process import Server, client_placed, running
 from benchmarks.stdio_client import StdioClient
@@ -36,21 +35,22 @@ SEEDS: Final = ("1", "2", "3", "4", "5", "6", "7")
 """Seeds of Python's hashes, a pair of desks each: a seed moves what a call costs, so both have the same."""
 
 
-Pair = tuple[float, float]
-"""Microseconds of CPU a call: of a desk that records, and of one that does not."""
+Round = tuple[float, float]
+"""Microseconds of CPU a call: of a desk that records, and of one that does not, one right after the other."""
 
 
 def measure(rounds: int) -> list[dict[str, Any]]:
-    """The record's share of a call's CPU: the median of pairs of desks, each by its best round."""
+    """The record's share of a call's CPU: the median over rounds in which both desks take their turns."""
     if not rounds:
         return []
-    echoes = [_claim(f"recording {era}", [_pair(era, rounds, seed) for seed in SEEDS]) for era in ERAS]
-    return [*echoes, _claim("recording a page", [_page_pair(rounds, seed) for seed in SEEDS[:3]])]
+    echoes = [_claim(f"recording {era}", [_echoes(era, rounds, seed) for seed in SEEDS]) for era in ERAS]
+    return [*echoes, _claim("recording a page", [_pages(rounds, seed) for seed in SEEDS[:3]])]
 
 
-def _claim(name: str, pairs: list[Pair]) -> dict[str, Any]:
-    recorded, forgotten = (median(bests) for bests in zip(*pairs, strict=True))
-    share = median(1 - without / recorded for recorded, without in pairs)
+def _claim(name: str, pairs: list[list[Round]]) -> dict[str, Any]:
+    taken = [each for pair in pairs for each in pair]
+    share = _share(taken)
+    recorded, forgotten = (median(costs) for costs in zip(*taken, strict=True))
     return {
         "name": name,
         "bar": BAR,
@@ -59,17 +59,20 @@ def _claim(name: str, pairs: list[Pair]) -> dict[str, Any]:
         "against": "no record",
         "recorded_us": round(recorded, 1),
         "forgotten_us": round(forgotten, 1),
-        "pairs_us": pairs,
+        "pairs": [round(_share(pair), 3) for pair in pairs],
     }
 
 
-def _pair(era: Any, rounds: int, seed: str) -> Pair:
-    """The best round of a desk that records, and of one that does not, in microseconds a call."""
+def _share(taken: list[Round]) -> float:
+    return median(1 - without / recorded for recorded, without in taken)
+
+
+def _echoes(era: Any, rounds: int, seed: str) -> list[Round]:
     with tempfile.TemporaryDirectory() as folder, client_placed():
         plan = runs.Plan(rounds, stdio_calls=CALLS)
         row, _ = runs.stdio(_contestants(Path(folder), seed), plan, era)
-    recorded, forgotten = (summary([sample.cpu_us for sample in row[name]]) for name in (OURS, FORGETFUL))
-    return recorded["best"], forgotten["best"]
+    costs = ([sample.cpu_us for sample in row[name]] for name in (OURS, FORGETFUL))
+    return list(zip(*costs, strict=True))
 
 
 def _contestants(folder: Path, seed: str) -> list[Contestant]:
@@ -106,13 +109,12 @@ class Pages(StdioClient):
         return [1]
 
 
-def _page_pair(rounds: int, seed: str) -> Pair:
+def _pages(rounds: int, seed: str) -> list[Round]:
     with tempfile.TemporaryDirectory() as folder, client_placed(), ExitStack() as stack:
-        desks = [
+        recorded, forgotten = (
             stack.enter_context(_paged(Path(folder) / kind, kind, seed)) for kind in ("recorded", "forgotten")
-        ]
-        best = [min(desk.round(PAGES).cpu_us for _ in range(rounds)) for desk in desks]
-        return best[0], best[1]
+        )
+        return [(recorded.round(PAGES).cpu_us, forgotten.round(PAGES).cpu_us) for _ in range(rounds)]
 
 
 @contextmanager

@@ -378,7 +378,7 @@ def test_a_disk_that_fails_is_told_at_the_next_event_and_the_run_is_crashed(
     def full(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(Journal, "append", full)
+    monkeypatch.setattr(Journal, "append_columns", full)
     run.emit("RiskEvent", START_NS, EVENT)
     with pytest.raises(RecordingError, match="no space left"):
         run.flush()

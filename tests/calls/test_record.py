@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracedesk.calls.record import CallRecord, entries
+from tracedesk.calls.record import CallRecord, bodies
 from tracedesk.primitives import json
 from tracedesk.primitives.redaction import Secrets
 
@@ -54,7 +54,7 @@ def test_a_body_says_all_that_is_known_however_it_was_put_together(
     whole = same._with(same.arguments)  # pyright: ignore[reportPrivateUsage]
     record.seal(Secrets())
     assert record.body(Secrets()) == same.body(Secrets())
-    assert entries([record, same], Secrets()) == [same.entry(Secrets())] * 2
+    assert bodies([record, same], Secrets()) == [same.body(Secrets())] * 2
     assert json.loads(whole)["us"] == 55
 
 

@@ -22,6 +22,7 @@ from tracedesk.journal import sqlite as journal_sqlite
 from tracedesk.journal.append import Transaction
 from tracedesk.journal.file import MAX_SEQ, SMALL_PAGE, key
 from tracedesk.journal.sqlite import Connection, ConstraintError, SQLiteError
+from tracedesk.primitives.time import ManualClock
 
 
 def test_a_batch_gets_the_next_seqs_without_a_gap(journal: Journal) -> None:
@@ -157,6 +158,37 @@ def test_events_appended_one_by_one_are_like_those_of_a_batch(tmp_path: Path) ->
             found.append(list(connection.execute("SELECT * FROM event ORDER BY id")))
         assert verify(tmp_path / name).is_sound
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 700])
+def test_a_batch_by_columns_is_like_the_same_batch_by_entries(tmp_path: Path, count: int) -> None:
+    given = [entry(1), *(entry(n, parent=n - 1 if n % 3 else None) for n in range(2, count + 1))]
+    heads: list[bytes] = []
+    for name, by_columns in (("entries", False), ("columns", True)):
+        path = tmp_path / f"{name}.db"
+        with Journal(path, ManualClock(0)) as journal:
+            journal.open("a", "run")
+            if by_columns:
+                seqs = journal.append_columns("a", *map(list, zip(*given, strict=True)), expect=1)
+            else:
+                seqs = journal.append("a", given)
+        assert seqs == range(1, count + 1)
+        assert verify(path).is_sound
+        with Reader(path) as reader:
+            assert [event[1:] for event in reader.events("a", 0, limit=count)] == given
+            heads.append(reader.head("a").hash)
+    assert heads[0] == heads[1]
+
+
+@pytest.mark.parametrize("parents", [[None], [None, 1, None], [None, 2], [None, 0]])
+def test_columns_that_make_no_batch_are_refused_as_a_whole(
+    journal: Journal, path: Path, parents: list[int | None]
+) -> None:
+    journal.open("a", "run")
+    with pytest.raises(BadEntry):
+        journal.append_columns("a", ["k", "k"], [1, 2], [b"", b""], parents)
+    assert journal.append_columns("a", [], [], [], []) == range(0)
+    assert verify(path).events == 0
 
 
 def test_a_new_file_has_the_pages_it_is_to_have_and_keeps_them(path: Path) -> None:

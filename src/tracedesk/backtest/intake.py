@@ -13,7 +13,7 @@ from tracedesk.backtest.model import DEFAULT_CATEGORY, DEFAULT_SEVERITY, RAW
 from tracedesk.backtest.projection import Batch, Given, Projector, has_given, write_given
 from tracedesk.backtest.runs import Plan
 from tracedesk.home import Home
-from tracedesk.journal import Entry, Journal, Stream
+from tracedesk.journal import Journal, Stream
 from tracedesk.journal.file import key
 from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives import json
@@ -80,14 +80,14 @@ class Intake:
             given=given,
         )
         kinds = [kind.name for kind in batch.types]
-        entries = list(map(Entry, kinds, batch.times, bodies, batch.parents))
+        columns = (kinds, batch.times, bodies, batch.parents)
 
         def beside(connection: Connection, first: int) -> None:
             if has_given(batch):
                 write_given(connection, self.stream, first, batch.given)
             self.projector.write(connection, first, batch)
 
-        self.journal.append(self.id, entries, expect=self.events + 1, beside=beside)
+        self.journal.append_columns(self.id, *columns, expect=self.events + 1, beside=beside)
         self.events += len(found)
 
     def _times(self, found: list[Line]) -> list[int]:

@@ -32,7 +32,7 @@ from tracedesk.backtest.projection import Batch, Draft, Given, has_given, write_
 from tracedesk.backtest.validation import Fault, Profile
 from tracedesk.catalog import CatalogError
 from tracedesk.home import Home
-from tracedesk.journal import Entry, JournalBusy, JournalError, Status
+from tracedesk.journal import JournalBusy, JournalError, Status
 from tracedesk.journal.sqlite import Connection, SQLiteError
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import uuid7
@@ -486,8 +486,7 @@ class Recorder:
         if has_given(batch):
             settled = self._guids.settled(self._journal.connection, self._durable + 1, batch.given)
             batch = batch._replace(given=settled)
-        names = map(_NAMES.__getitem__, batch.types)
-        entries = cast("list[Entry]", list(zip(names, batch.times, bodies, batch.parents, strict=True)))
+        columns = (list(map(_NAMES.__getitem__, batch.types)), batch.times, bodies, batch.parents)
 
         def beside(connection: Connection, first: int) -> None:
             if has_given(batch):
@@ -501,7 +500,7 @@ class Recorder:
         while True:
             try:
                 # Nothing has been done when the file is busy, so trying again does nothing twice.
-                self._journal.append(self.run_id, entries, expect=self._durable + 1, beside=beside)
+                self._journal.append_columns(self.run_id, *columns, expect=self._durable + 1, beside=beside)
                 return
             except JournalBusy:
                 if time.monotonic() > until:

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from tracedesk.calls.record import PREFIX, CallRecord, Outcome, entries, is_inline, source
+from tracedesk.calls.record import PREFIX, CallRecord, Outcome, bodies, is_inline, source
 from tracedesk.contract import Call, Source, Tool
 from tracedesk.journal import Entry, Journal, JournalError, Reader
 from tracedesk.journal.file import SMALL_PAGE, key
@@ -102,7 +102,7 @@ class CallLog:
         record.outcome, record.result, record.duration_us = "ok", result, (now - record.started_ns) // 1000
         if not is_inline(result):
             self._payloads.put(result)
-        append(journal, month(now), [record], [record.entry(self._secrets)])
+        append(journal, month(now), [record], [record.body(self._secrets)])
 
     async def settle(self, record: CallRecord) -> None:
         """Wait until the record is on the disk, or raise what kept it from there."""
@@ -187,7 +187,7 @@ class CallLog:
         for record in records:
             if record.put_off is None and record.result and not is_inline(record.result):
                 self._payloads.put(record.result)
-        append(journal, month(self._clock.now_ns()), records, entries(records, self._secrets))
+        append(journal, month(self._clock.now_ns()), records, bodies(records, self._secrets))
 
     def _done(self, records: list[CallRecord], problem: Exception | None) -> None:
         for record in records:
@@ -200,18 +200,22 @@ class CallLog:
                 waiter.get_loop().call_soon_threadsafe(_resolve, waiter, problem)
 
 
-def append(journal: Journal, name: str, records: Sequence[CallRecord], entries: Sequence[Entry]) -> None:
-    """Write the entries of calls to their stream, and what finds them."""
-    stream = journal.open(name, "calls")
+def append(journal: Journal, name: str, records: Sequence[CallRecord], bodies: Sequence[bytes]) -> None:
+    """Write calls with these bodies to their stream, and what finds them."""
+    stream, count = journal.open(name, "calls"), len(records)
 
     def index(connection: Connection, first: int) -> None:
         base = key(stream.id, first)
-        if len(records) == 1:
+        if count == 1:
             _index_one(connection, records[0], base)
         else:
-            _index(connection, records, range(base, base + len(records)))
+            _index(connection, records, range(base, base + count))
 
-    journal.append(name, entries, beside=index)
+    if count == 1:
+        journal.append(name, [Entry("call", records[0].started_ns, bodies[0])], beside=index)
+    else:
+        starts = [record.started_ns for record in records]
+        journal.append_columns(name, ["call"] * count, starts, bodies, [None] * count, beside=index)
 
 
 def _index(connection: Connection, records: Sequence[CallRecord], ids: range) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Any, Final, Literal, Protocol, cast
 
 from tracedesk.calls.attempt import attempt_ref
 from tracedesk.contract import Call, Edge, Source, Tool
-from tracedesk.journal import Entry
 from tracedesk.primitives import json
 from tracedesk.primitives.redaction import Secrets, is_figures, is_plain, is_simple, redact
 from tracedesk.primitives.time import format
@@ -88,10 +86,6 @@ class CallRecord:
             self.sealed = self.body(secrets)
         self.arguments = None
 
-    def entry(self, secrets: Secrets) -> Entry:
-        """The record as a journal entry."""
-        return Entry("call", self.started_ns, self.body(secrets))
-
     def body(self, secrets: Secrets) -> bytes:
         """What the entry says: arguments redacted before anything is hashed."""
         if self.sealed is not None:
@@ -143,16 +137,14 @@ class CallRecord:
         return json.dumps(facts)
 
 
-def entries(records: Sequence[CallRecord], secrets: Secrets) -> list[Entry]:
-    """Ended calls as journal entries, in order."""
+def bodies(records: Sequence[CallRecord], secrets: Secrets) -> list[bytes]:
+    """The bodies of ended calls, in order."""
     late = [record.later() for record in records if record.put_off is not None]
-    bodies = json.dumps_each(late)
-    if len(late) < len(records):
-        made = iter(bodies)
-        bodies = [record.body(secrets) if record.put_off is None else next(made) for record in records]
-    starts = [record.started_ns for record in records]
-    # Plain tuples: one is made for every call, and nobody but the journal sees them.
-    return cast("list[Entry]", list(zip(repeat("call"), starts, bodies, repeat(None))))
+    made = json.dumps_each(late)
+    if len(late) == len(records):
+        return made
+    rest = iter(made)
+    return [record.body(secrets) if record.put_off is None else next(rest) for record in records]
 
 
 def _arguments(arguments: Any, secrets: Secrets) -> bytes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain as linked
 from operator import ge
 from pathlib import Path
@@ -23,7 +24,7 @@ from tracedesk.journal.model import (
     StreamSealed,
     UnknownStream,
 )
-from tracedesk.journal.sqlite import Connection, insert, insert_flat
+from tracedesk.journal.sqlite import FEW, Connection, flattened, insert, insert_flat
 from tracedesk.journal.stream import find
 from tracedesk.journal.transaction import Part, Transaction, writing
 from tracedesk.primitives import json
@@ -92,7 +93,38 @@ class Journal:
         `expect` is the first seq a sole writer counts on. `beside` runs in the same transaction, so
         what it writes and the events exist together or not at all.
         """
-        if not entries:
+        if len(entries) == 1:
+            return self._appended(name, 1, partial(self._write_one, entries[0]), expect, beside)
+        values = list(linked.from_iterable(entries))
+        write = partial(self._write, [values[column::_WIDTH] for column in range(_WIDTH)], values)
+        return self._appended(name, len(entries), write, expect, beside)
+
+    def append_columns(
+        self,
+        name: str,
+        kinds: Sequence[str],
+        times: Sequence[int],
+        bodies: Sequence[bytes],
+        parents: Sequence[int | None],
+        *,
+        expect: int | None = None,
+        beside: Beside | None = None,
+    ) -> range:
+        """`append` for whoever has the batch by columns, of equal lengths: no entry is made only for this."""
+        columns = (kinds, times, bodies, parents)
+        if any(len(column) != len(kinds) for column in columns):
+            raise BadEntry("the columns of a batch differ in length")
+        return self._appended(name, len(kinds), partial(self._write, columns, None), expect, beside)
+
+    def _appended(
+        self,
+        name: str,
+        count: int,
+        write: Callable[[Stream, Head], None],
+        expect: int | None,
+        beside: Beside | None,
+    ) -> range:
+        if not count:
             return range(0)
         with self._writing() as connection:
             stream = self._stream(name)
@@ -102,23 +134,24 @@ class Journal:
             first = head.seq + 1
             if expect is not None and expect != first:
                 raise SeqConflict(name, expect, first)
-            write = self._write_one if len(entries) == 1 else self._write
-            write(stream, head, entries)
+            write(stream, head)
             if beside is not None:
                 beside(connection, first)
-            return range(first, first + len(entries))
+            return range(first, first + count)
 
-    def _write(self, stream: Stream, head: Head, entries: Sequence[Entry]) -> None:
-        seqs = range(head.seq + 1, head.seq + 1 + len(entries))
-        values = list(linked.from_iterable(entries))
-        link = _link(stream, head, seqs, entries, values)
+    def _write(
+        self, columns: Sequence[Sequence[Any]], values: list[Any] | None, stream: Stream, head: Head
+    ) -> None:
+        """Write a batch given by columns, and perhaps its values row after row."""
+        seqs = range(head.seq + 1, head.seq + 1 + len(columns[0]))
+        link = _link(stream, head, seqs, columns)
         with self._keeper:
             self._connection.execute(_BATCH, (key(stream.id, seqs[0]), seqs[-1], link))
-            _insert(self._connection, stream, head, seqs, values)
+            _insert(self._connection, stream, head, seqs, values or flattened(columns))
 
-    def _write_one(self, stream: Stream, head: Head, entries: Sequence[Entry]) -> None:
+    def _write_one(self, entry: Entry, stream: Stream, head: Head) -> None:
         """The same for a single entry, without what pays only where there are many."""
-        entry, seq = entries[0], head.seq + 1
+        seq = head.seq + 1
         refusal = _refusal(entry, seq)
         if refusal is not None:
             raise refusal
@@ -167,29 +200,38 @@ class Journal:
         return known
 
 
-def _link(stream: Stream, head: Head, seqs: range, entries: Sequence[Entry], values: list[Any]) -> bytes:
-    """The chain's hash after a batch of entries that can be appended."""
-    batch = _columns(seqs, values)
+def _link(stream: Stream, head: Head, seqs: range, columns: Sequence[Sequence[Any]]) -> bytes:
+    """The chain's hash after a batch that can be appended."""
+    batch = _checked(seqs, *columns)
     if batch is not None:
         try:
             return chain.link(stream, head.hash, seqs, batch)
         except StructError:  # a time that has no 64 bits, or is no integer
-            if not any(map(_refusal, entries, seqs)):
+            if not any(_refusals(seqs, columns)):
                 raise
-    raise next(filter(None, map(_refusal, entries, seqs)))
+    raise next(filter(None, _refusals(seqs, columns)))
 
 
-def _columns(seqs: range, values: list[Any]) -> Columns | None:
-    """The batch by columns, which is how it is checked and hashed, without a loop; None for a bad one."""
+def _checked(
+    seqs: range,
+    kinds: Sequence[str],
+    times: Sequence[int],
+    bodies: Sequence[bytes],
+    named: Sequence[int | None],
+) -> Columns | None:
+    """The batch as the chain takes it, checked without a loop; None for a bad one."""
     if seqs[-1] > MAX_SEQ:
         return None
-    kinds, times, bodies, named = (values[column::_WIDTH] for column in range(_WIDTH))
     parents = [parent or 0 for parent in named]
     forward = any(map(ge, parents, seqs)) or min(parents) < 0 or 0 in named
     lengths = {len(kind) for kind in set(kinds)}
     if forward or min(lengths) < 1 or max(lengths) > _LONGEST_KIND:
         return None
     return Columns(kinds, times, bodies, parents)
+
+
+def _refusals(seqs: range, columns: Sequence[Sequence[Any]]) -> Iterator[BadEntry | None]:
+    return map(_refusal, map(Entry._make, zip(*columns, strict=True)), seqs)
 
 
 def _insert(connection: Connection, stream: Stream, head: Head, seqs: range, values: list[Any]) -> None:
@@ -200,7 +242,7 @@ def _insert(connection: Connection, stream: Stream, head: Head, seqs: range, val
     """
     last = next(connection.execute("SELECT max(id) FROM event"))[0]
     if last == key(stream.id, head.seq):
-        insert_flat(connection, "INSERT INTO event(kind, time_ns, body, parent)", _WIDTH, values)
+        insert_flat(connection, "INSERT INTO event(kind, time_ns, body, parent)", _WIDTH, values, FEW)
         return
     ids = range(key(stream.id, seqs[0]), key(stream.id, seqs[-1]) + 1)
     columns = (ids, *(values[column::_WIDTH] for column in range(_WIDTH)))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import apsw
 
@@ -167,23 +167,32 @@ def create_private(path: Path) -> None:
 
 CHUNKS = (500, 250, 50, 8, 1)
 """Rows per statement: each statement hands the interpreter lock over, and opens its table's indexes, once."""
+FEW: Final = (50, 8, 1)
+"""For tables without indexes: what one statement is given stays in the processor's nearest memory."""
 _LONGEST_KEPT = 16_384
 """Bytes of a statement that the engine keeps prepared; a longer one is compiled each time."""
 
 
 def insert(connection: Connection, into: str, columns: Sequence[Sequence[Any]]) -> None:
     """Insert rows given as columns of equal length, many to a statement."""
-    width, rows = len(columns), len(columns[0])
-    flat: list[Any] = [None] * (width * rows)
+    insert_flat(connection, into, len(columns), flattened(columns))
+
+
+def flattened(columns: Sequence[Sequence[Any]]) -> list[Any]:
+    """The values of columns of equal length, row after row."""
+    width = len(columns)
+    flat: list[Any] = [None] * (width * len(columns[0]))
     for number, column in enumerate(columns):
         flat[number::width] = column
-    insert_flat(connection, into, width, flat)
+    return flat
 
 
-def insert_flat(connection: Connection, into: str, width: int, flat: list[Any]) -> None:
+def insert_flat(
+    connection: Connection, into: str, width: int, flat: list[Any], chunks: Sequence[int] = CHUNKS
+) -> None:
     """Insert rows given as their values one after the other, `width` to a row, many to a statement."""
     done = 0
-    for chunk in CHUNKS:
+    for chunk in chunks:
         step = chunk * width
         if len(flat) - done < step:
             continue
