@@ -21,6 +21,7 @@ from typing import IO, Any, Final, Self, cast
 
 from tracedesk.primitives import json
 from tracedesk.primitives.redaction import redact_text
+from tracedesk.primitives.scheduling import take_long_turns
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +99,7 @@ def _step_back(process: int, on: Sequence[int]) -> None:
             # What is of this kind never takes a core from who is at work on it when it wakes up.
             os.sched_setscheduler(process, os.SCHED_BATCH, os.sched_param(0))
             os.sched_setaffinity(process, on)
+            take_long_turns(process, nice)
     except OSError as problem:
         log.info("a process beside does not give way to others: %s", problem)
 
