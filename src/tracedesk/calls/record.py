@@ -102,11 +102,25 @@ class CallRecord:
         """What the body says that was put off."""
         assert self.put_off is not None
         arguments, result, us = self.put_off
+        told = {"bytes": len(result), "text": result.decode("ascii")}
+        if self.principal is None and self.attempt is not None:
+            # As below, but in one go, which takes half as long: nearly all calls are of this kind.
+            return {
+                "id": self.id,
+                "tool": self.tool,
+                "toolset": self.toolset,
+                "scope": self.scope,
+                "attempt": self.attempt,
+                "arguments": arguments,
+                "outcome": "ok",
+                "us": us,
+                "result": told,
+            }
         facts = self._head()
         facts["arguments"] = arguments
         facts["outcome"] = "ok"
         facts["us"] = us
-        facts["result"] = {"bytes": len(result), "text": result.decode("ascii")}
+        facts["result"] = told
         return facts
 
     def _head(self) -> dict[str, Any]:
