@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -196,16 +196,24 @@ def test_a_stream_whose_commit_could_not_be_written_is_made_again(path: Path) ->
     assert verify(path).is_sound
 
 
-def test_a_stream_that_was_undone_is_made_again(path: Path) -> None:
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_stream_that_was_undone_is_made_again(path: Path, bare: bool, inside: bool) -> None:
     clock = ManualClock(1)
     with Journal(path, clock) as journal:
 
         def make() -> None:
             journal.open("a", "run")
             journal.append("a", entries(1))
+            raise ArithmeticError("the end")
 
-        with pytest.raises(ArithmeticError, match="the end"):
-            _undone(journal, make)
+        connection = journal.connection
+        with (
+            connection if inside else nullcontext(),
+            pytest.raises(ArithmeticError, match="the end"),
+            connection if bare else Transaction(connection),
+        ):
+            make()
         clock.set(2)
         journal.open("b", "run")
         assert journal.open("a", "run").created_ns == 2

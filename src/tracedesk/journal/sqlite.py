@@ -91,6 +91,16 @@ class _Connection(apsw.Connection):
     transaction: Any = None
     undone: int = 0
 
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self.undone += kind is not None
+        try:
+            return super().__exit__(kind, problem, trace)
+        except SQLiteError:
+            self.undone += kind is None
+            raise
+
 
 def connect(
     path: Path, *, read_only: bool = False, create: bool = True, vfs: str | None = None

@@ -57,11 +57,9 @@ class Transaction:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         outside = sys.exception()
-        self._connection.undone += problem is not None
         try:
             self._connection.__exit__(kind, problem, trace)
         except SQLiteError as fault:
-            self._connection.undone += problem is None
             if self._connection.in_transaction:
                 raise
             if problem is None:
