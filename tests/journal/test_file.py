@@ -62,7 +62,7 @@ def test_a_journal_with_smaller_pages_goes_on_as_it_is(path: Path) -> None:
         assert journal.connection.pragma("page_size") == 4096
     assert verify(path).is_sound
     with Journal(path.with_name("new.db")) as new:
-        assert new.connection.pragma("page_size") == 16384
+        assert new.connection.pragma("page_size") == 8192
 
 
 def test_another_programs_database_is_refused_and_left_as_it_was(path: Path) -> None:

@@ -12,14 +12,14 @@ import pytest
 from tests.journal.samples import entries, fill
 from tests.journal.tamper import flip_a_cell, flip_the_file, unguarded, visible
 from tracedesk.journal import Journal, Report, verify
-from tracedesk.journal.file import SEQ_BITS, SMALL_PAGE, key
+from tracedesk.journal.file import SEQ_BITS, key
 from tracedesk.journal.sqlite import Connection
 
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pristine") / "journal.db"
-    with Journal(path, page=SMALL_PAGE) as journal:
+    with Journal(path) as journal:
         fill(journal)
     return path
 

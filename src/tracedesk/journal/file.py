@@ -97,7 +97,7 @@ BEGIN SELECT RAISE(ABORT, 'only a sealed stream can be pruned'); END;
 
 _GUARDED: Final = ("stream", "event", "batch", "seal", "tombstone")
 SCHEMA: Final = _TABLES + _GUARDS
-FORMAT: Final = Format("journal", APPLICATION_ID, SCHEMA, JournalError, page=16384)
+FORMAT: Final = Format("journal", APPLICATION_ID, SCHEMA, JournalError, page=8192)
 definitions = FORMAT.definitions
 open_reader = FORMAT.open_reader
 
