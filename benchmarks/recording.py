@@ -111,10 +111,14 @@ class Pages(StdioClient):
 
 def _pages(rounds: int, seed: str) -> list[Round]:
     with tempfile.TemporaryDirectory() as folder, client_placed(), ExitStack() as stack:
-        recorded, forgotten = (
-            stack.enter_context(_paged(Path(folder) / kind, kind, seed)) for kind in ("recorded", "forgotten")
-        )
-        return [(recorded.round(PAGES).cpu_us, forgotten.round(PAGES).cpu_us) for _ in range(rounds)]
+        desks = {
+            kind: stack.enter_context(_paged(Path(folder) / kind, kind, seed))
+            for kind in ("recorded", "forgotten")
+        }
+        taken: dict[str, list[float]] = {kind: [] for kind in desks}
+        for kind in runs.turns(list(desks), rounds):
+            taken[kind].append(desks[kind].round(PAGES).cpu_us)
+        return list(zip(*taken.values(), strict=True))
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def stdio(contestants: Sequence[Contestant], plan: Plan, era: Era) -> tuple[Row,
         for client in clients.values():
             with client.server.blamed():
                 client.call(plan.warm)
-        for name in _turns(list(clients), plan.rounds):
+        for name in turns(list(clients), plan.rounds):
             with clients[name].server.blamed():
                 row[name].append(clients[name].round(plan.stdio_calls))
         return row, {name: client.memory() for name, client in clients.items()}
@@ -64,7 +64,7 @@ def cold(contestants: Sequence[Contestant], plan: Plan) -> Row:
     row: Row = {name: [] for name in entered}
     for c in entered.values():
         cold_start(c.label, c.cold, c.env)
-    for name in _turns(list(entered), plan.rounds):
+    for name in turns(list(entered), plan.rounds):
         c = entered[name]
         row[name].append(cold_start(c.label, c.cold, c.env))
     return row
@@ -94,7 +94,7 @@ async def _http(
 
 async def _http_row(clients: dict[str, HttpClient], plan: Plan, era: Era, width: int, calls: int) -> Row:
     row: Row = {name: [] for name in clients}
-    for name in _turns(list(clients), plan.rounds):
+    for name in turns(list(clients), plan.rounds):
         client = clients[name]
         with client.server.blamed():
             row[name].append(await client.round(era, width, calls))
@@ -111,7 +111,7 @@ def _served(contestant: Contestant) -> Generator[HttpClient]:
         yield HttpClient(server, port, contestant.token())
 
 
-def _turns(names: Sequence[str], rounds: int) -> Generator[str]:
+def turns(names: Sequence[str], rounds: int) -> Generator[str]:
     """Each name once a round; every round begins with another, so none always comes first."""
     for number in range(rounds):
         start = number % len(names)

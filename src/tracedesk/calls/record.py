@@ -104,7 +104,7 @@ class CallRecord:
         arguments, result, us = self.put_off
         told = {"bytes": len(result), "text": result.decode("ascii")}
         if self.principal is None and self.attempt is not None:
-            # As below, but in one go, which takes half as long: nearly all calls are of this kind.
+            # As below, but in one go, which is quicker: nearly all calls are of this kind.
             return {
                 "id": self.id,
                 "tool": self.tool,
