@@ -102,46 +102,32 @@ class CallRecord:
         """What the body says that was put off."""
         assert self.put_off is not None
         arguments, result, us = self.put_off
-        told = {"bytes": len(result), "text": result.decode("ascii")}
-        if self.principal is None and self.attempt is not None:
-            # As below, but in one go, which is quicker: nearly all calls are of this kind.
-            return {
-                "id": self.id,
-                "tool": self.tool,
-                "toolset": self.toolset,
-                "scope": self.scope,
-                "attempt": self.attempt,
-                "arguments": arguments,
-                "outcome": "ok",
-                "us": us,
-                "result": told,
-            }
-        facts = self._head()
-        facts["arguments"] = arguments
-        facts["outcome"] = "ok"
-        facts["us"] = us
-        facts["result"] = told
+        facts = self._facts(arguments, "ok", us)
+        facts["result"] = {"bytes": len(result), "text": result.decode("ascii")}
         return facts
 
-    def _head(self) -> dict[str, Any]:
+    def _facts(self, arguments: Any, outcome: str, us: int) -> dict[str, Any]:
+        """What every body says; made in one go, and what is not known is taken out again."""
         facts: dict[str, Any] = {
             "id": self.id,
             "tool": self.tool,
             "toolset": self.toolset,
             "scope": self.scope,
+            "principal": self.principal,
+            "attempt": self.attempt,
+            "arguments": arguments,
+            "outcome": outcome,
+            "us": us,
         }
-        if self.principal is not None:
-            facts["principal"] = self.principal
-        if self.attempt is not None:
-            facts["attempt"] = self.attempt
+        if self.principal is None:
+            del facts["principal"]
+        if self.attempt is None:
+            del facts["attempt"]
         return facts
 
     def _with(self, arguments: Any) -> bytes:
         """The body with these arguments, encoded in one go."""
-        facts = self._head()
-        facts["arguments"] = arguments
-        facts["outcome"] = self.outcome or "running"
-        facts["us"] = self.duration_us
+        facts = self._facts(arguments, self.outcome or "running", self.duration_us)
         if self.code is not None:
             facts["code"] = self.code
         if self._edges:
