@@ -23,7 +23,7 @@ setup: .venv/.ready .venv/.native
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-# The fuzzer's core: built once for these sources and this compiler, then taken from the user's cache.
+# The native parts: built once for these sources and this compiler, then taken from the user's cache.
 .venv/.native: .venv/.ready $(shell find native -name '*.rs' -o -name 'Cargo.*' -o -name '*.toml')
 	$(BIN)/python -m scripts.build_native
 	@touch $@
@@ -56,8 +56,8 @@ check: dev
 	$(BIN)/pyright
 	$(BIN)/python -m tracedesk.docs --check
 ifneq ($(CARGO),)
-	$(CARGO) fmt --manifest-path native/Cargo.toml --check
-	CARGO_TARGET_DIR=$(TARGET) $(CARGO) clippy --quiet --locked --manifest-path native/Cargo.toml --all-targets -- -D warnings
+	for crate in native/*/; do $(CARGO) fmt --manifest-path $${crate}Cargo.toml --check && \
+		CARGO_TARGET_DIR=$(TARGET) $(CARGO) clippy --quiet --locked --manifest-path $${crate}Cargo.toml --all-targets --all-features -- -D warnings || exit 1; done
 endif
 
 format: dev

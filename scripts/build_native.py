@@ -1,8 +1,8 @@
-"""Builds the fuzzer's native core and installs it beside this Python: `python -m scripts.build_native`.
+"""Builds the native parts and installs them beside this Python: `python -m scripts.build_native`.
 
-The wheel and the compiler's intermediate files are kept in the user's cache, outside the clone. A wheel is
-found again by what it was made of: the lock, the sources, the compiler and the platform. Without Rust nothing
-is built, and all but the fuzz toolset works.
+Wheels and the compiler's intermediate files are kept in the user's cache, outside the clone. A wheel is found
+again by what it was made of: the lock, the sources, the compiler and the platform. Without Rust nothing is
+built: all but the fuzz toolset works, recording and indexing by Python alone.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from platformdirs import user_cache_path
 
 NATIVE: Final = Path(__file__).parents[1] / "native"
 _REMEDY: Final = (
-    "The fuzz toolset's core was not built: cargo is not on the PATH. Everything else works. "
-    "For the fuzz toolset install Rust (1.91 or newer) and run `make setup` again."
+    "The native parts were not built: cargo is not on the PATH. All but the fuzz toolset works without them, "
+    "recording and indexing more slowly. For them install Rust (1.91 or newer) and run `make setup` again."
 )
 
 
@@ -31,9 +31,14 @@ def main() -> None:
     if cargo is None:
         print(_REMEDY, file=sys.stderr)
         return
+    for crate in sorted(file.parent for file in NATIVE.glob("*/Cargo.toml")):
+        _install(crate, cargo)
+
+
+def _install(crate: Path, cargo: str) -> None:
     cache = user_cache_path("tracedesk") / "native"
-    wheels = cache / _key(cargo)
-    wheel = next(wheels.glob("*.whl"), None) or _build(cache, wheels)
+    wheels = cache / _key(crate, cargo)
+    wheel = next(wheels.glob("*.whl"), None) or _build(crate, cache, wheels)
     _run(
         "-m",
         "pip",
@@ -46,25 +51,25 @@ def main() -> None:
     )
 
 
-def _key(cargo: str) -> str:
+def _key(crate: Path, cargo: str) -> str:
     """What the wheel depends on, as a name."""
     compiler = subprocess.run([cargo, "version", "--verbose"], check=True, capture_output=True).stdout
     digest = hashlib.sha256(compiler + sysconfig.get_platform().encode())
-    for file in sorted(_sources()):
+    for file in sorted(_sources(crate)):
         digest.update(b"\0".join((str(file.relative_to(NATIVE)).encode(), file.read_bytes(), b"")))
     return digest.hexdigest()[:32]
 
 
-def _sources() -> Iterator[Path]:
-    yield from (file for file in NATIVE.iterdir() if file.is_file())
-    yield from (file for file in (NATIVE / "src").rglob("*") if file.is_file())
+def _sources(crate: Path) -> Iterator[Path]:
+    yield from (file for file in crate.iterdir() if file.is_file())
+    yield from (file for file in (crate / "src").rglob("*") if file.is_file())
 
 
-def _build(cache: Path, wheels: Path) -> Path:
+def _build(crate: Path, cache: Path, wheels: Path) -> Path:
     """Build in the cache, and give the folder its name only when the wheel is complete."""
     env = {**os.environ, "CARGO_TARGET_DIR": str(cache / "target")}
     fresh = cache / f"building-{os.getpid()}"
-    print("Building the fuzzer's core; this takes a few minutes the first time.", flush=True)
+    print(f"Building native/{crate.name}; the first time this takes up to a few minutes.", flush=True)
     _run(
         "-m",
         "maturin",
@@ -72,7 +77,7 @@ def _build(cache: Path, wheels: Path) -> Path:
         "--release",
         "--locked",
         "--manifest-path",
-        NATIVE / "Cargo.toml",
+        crate / "Cargo.toml",
         "--out",
         fresh,
         env=env,
