@@ -68,7 +68,7 @@ def test_a_refusal_of_the_other_process_is_the_same_refusal(tmp_path: Path) -> N
 
 
 def test_a_stopped_index_leaves_no_process_and_the_graph_as_it_was(tmp_path: Path) -> None:
-    project = many(tmp_path / "many")
+    project = many(tmp_path / "many", 1_000)
     first = index(request(tmp_path, project, "m0001.py"), unheard, nothing).report
     calls = 0
 
@@ -88,7 +88,7 @@ def test_a_stopped_index_leaves_no_process_and_the_graph_as_it_was(tmp_path: Pat
 
 
 def test_a_killed_index_is_told_and_the_next_one_is_whole(tmp_path: Path) -> None:
-    project = many(tmp_path / "many")
+    project = many(tmp_path / "many", 2_000)  # enough to be at work when its first progress is heard
     first = index(request(tmp_path, project, "m0001.py"), unheard, nothing).report
 
     def kill(done: float, total: float, message: str) -> None:
@@ -104,7 +104,7 @@ def test_a_killed_index_is_told_and_the_next_one_is_whole(tmp_path: Path) -> Non
         assert found is not None
         assert found.graph_version == first.graph_version
     whole = index(request(tmp_path, project), unheard, nothing).report
-    assert len(whole.indexed_files) == 250
+    assert len(whole.indexed_files) == 2_000
     with Store(tmp_path / "clean" / "graph.db") as store:
         clean = index_project(store, Jail([project]), str(project), [], workers=1)
     assert clean.graph_version == whole.graph_version

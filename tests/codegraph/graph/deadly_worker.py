@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 
-from tracedesk.codegraph.graph import parse, worker
+from tracedesk.codegraph.graph import native, parse, worker
 from tracedesk.codegraph.graph.model import Extract
+from tracedesk.codegraph.graph.reading import Source
+from tracedesk.codegraph.graph.rows import Task
 
 _extract = parse.extract
 
@@ -17,6 +19,11 @@ def _deadly(path: str, text: bytes, language: str, *, timeout_s: float = 2.0) ->
     return _extract(path, text, language, timeout_s=timeout_s)
 
 
+def _in_python(task: Task, file: Source, seconds: float) -> bytes | None:
+    return None
+
+
 if __name__ == "__main__":
+    native.rows = _in_python
     parse.extract = _deadly
     worker.main()

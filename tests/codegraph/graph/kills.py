@@ -153,11 +153,17 @@ class Harness:
             self._seconds *= 0.9
         else:
             self._seconds *= 1.03
-            os.kill(pid, signal.SIGKILL)
-            self.tally.kills += 1
+            self._kill(pid)
         while self._server.lines.next() != "dead":
             pass
         self._inquest(way, goal)
+
+    def _kill(self, pid: int) -> None:
+        try:
+            os.kill(pid, signal.SIGKILL)
+            self.tally.kills += 1
+        except ProcessLookupError:  # it ended after the last look
+            self.tally.finished += 1
 
     def _inquest(self, way: str, goal: int) -> None:
         with Store(self._home / "graph.db", Here()) as store:

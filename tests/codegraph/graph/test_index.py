@@ -22,6 +22,8 @@ from tracedesk.codegraph.graph.limits import Limits
 from tracedesk.codegraph.graph.locks import ProjectBusy
 from tracedesk.codegraph.graph.model import Extract
 from tracedesk.codegraph.graph.pool import Parsers
+from tracedesk.codegraph.graph.reading import Source
+from tracedesk.codegraph.graph.rows import Task
 from tracedesk.codegraph.graph.store import Store
 from tracedesk.primitives.paths import PathRefused
 
@@ -208,6 +210,10 @@ def test_a_parser_that_finds_nothing_in_many_files_is_an_error_and_the_graph_sta
     def broken(path: str, text: bytes, language: str, *, timeout_s: float = 2.0) -> Extract:
         return Extract(language, 1, "", (), (), (), ())
 
+    def in_python(task: Task, file: Source, seconds: float) -> bytes | None:
+        return None
+
+    monkeypatch.setattr("tracedesk.codegraph.graph.native.rows", in_python)
     monkeypatch.setattr("tracedesk.codegraph.graph.parse.extract", broken)
     monkeypatch.setattr(languages, "EXTRACTOR", "broken", raising=False)
     with pytest.raises(NothingExtracted, match="32 files of python"):

@@ -53,11 +53,16 @@ class Frames:
         return part
 
 
-def plain(outcome: Outcome) -> tuple[Any, ...]:
-    """An outcome as marshal takes it."""
+Plain = tuple[Any, ...] | bytes
+"""An outcome as marshal takes it, or marshalled already."""
+
+
+def plain(outcome: Outcome) -> Plain:
+    """An outcome that can be put into a frame."""
     return (_KINDS.index(type(outcome)), *outcome)
 
 
-def outcome(value: tuple[Any, ...]) -> Outcome:
+def outcome(value: Plain) -> Outcome:
     """The outcome that `plain` was given."""
-    return _KINDS[value[0]](*value[1:])
+    place, *fields = unpacked(value) if isinstance(value, bytes) else value
+    return _KINDS[place](*fields)

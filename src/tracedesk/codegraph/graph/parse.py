@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from tracedesk.codegraph.graph import native
 from tracedesk.codegraph.graph.extract import extract
+from tracedesk.codegraph.graph.frames import Plain, outcome, plain
 from tracedesk.codegraph.graph.limits import Limits
-from tracedesk.codegraph.graph.reading import Reading, decoded
+from tracedesk.codegraph.graph.reading import Reading, Source, decoded
 from tracedesk.codegraph.graph.rows import Outcome, Same, Skipped, Task, file_rows
 from tracedesk.primitives.paths import Jail
 
@@ -19,13 +21,16 @@ class Parser:
         self._reading = reading
         self._limits = limits
 
-    def one(self, task: Task) -> Outcome:
+    def answer(self, task: Task) -> Plain:
         """The rows of a file; or that the graph has its content already; or why it is left out."""
         source = self._reading.read(task.path)
         if isinstance(source, str):
-            return Skipped(task.path, source)
+            return plain(Skipped(task.path, source))
         if task.known is not None and hashlib.sha256(source.data).digest() == task.known:
-            return Same(task.path, source.mtime_ns)
+            return plain(Same(task.path, source.mtime_ns))
+        return native.rows(task, source, self._limits.parse_seconds) or plain(self._read(task, source))
+
+    def _read(self, task: Task, source: Source) -> Outcome:
         text = decoded(source.data)
         if text is None:
             return Skipped(task.path, "undecodable")
@@ -33,8 +38,13 @@ class Parser:
         return file_rows(task, source.data, text, source.mtime_ns, found)
 
 
-def parse(jail: Jail, root: str, limits: Limits, tasks: Iterable[Task]) -> list[Outcome]:
-    """The outcome of each task."""
+def answers(jail: Jail, root: str, limits: Limits, tasks: Iterable[Task]) -> list[Plain]:
+    """The outcome of each task, as it passes between processes."""
     with Reading(jail, root, limits) as reading:
         parser = Parser(reading, limits)
-        return [parser.one(task) for task in tasks]
+        return [parser.answer(task) for task in tasks]
+
+
+def parse(jail: Jail, root: str, limits: Limits, tasks: Iterable[Task]) -> list[Outcome]:
+    """The outcome of each task."""
+    return [outcome(answer) for answer in answers(jail, root, limits, tasks)]

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, field
 from typing import IO, Any, Final, Protocol, cast
 
-from tracedesk.codegraph.graph.frames import Frames, outcome, packed, unpacked
+from tracedesk.codegraph.graph.frames import Frames, Plain, outcome, packed, unpacked
 from tracedesk.codegraph.graph.limits import Limits
 from tracedesk.codegraph.graph.rows import Outcome, Skipped, Task
 from tracedesk.codegraph.graph.schema import GraphError
@@ -262,7 +262,7 @@ class _Crew:
 
     def _hear(self, worker: _Worker, body: bytearray) -> None:
         if worker.is_ready:
-            found: list[tuple[Any, ...]] = unpacked(body)
+            found: list[Plain] = unpacked(body)
             self._keep(worker.given.popleft(), [outcome(value) for value in found])
         worker.is_ready = True
 

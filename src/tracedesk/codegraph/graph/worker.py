@@ -8,9 +8,9 @@ import resource
 import sys
 from typing import Any, Final
 
-from tracedesk.codegraph.graph.frames import LENGTH, READY, packed, plain, unpacked
+from tracedesk.codegraph.graph.frames import LENGTH, READY, packed, unpacked
 from tracedesk.codegraph.graph.limits import Limits
-from tracedesk.codegraph.graph.parse import parse
+from tracedesk.codegraph.graph.parse import answers
 from tracedesk.codegraph.graph.rows import Task
 from tracedesk.primitives.paths import Jail
 
@@ -33,8 +33,8 @@ def main() -> None:
     _write(out, packed(READY))
     while (asked := _read()) is not None:
         root, limits, tasks = asked
-        found = parse(Jail([root]), root, Limits(*limits), [Task(*task) for task in tasks])
-        _write(out, packed([plain(outcome) for outcome in found]))
+        found = answers(Jail([root]), root, Limits(*limits), [Task(*task) for task in tasks])
+        _write(out, packed(found))
 
 
 def _read() -> Any:

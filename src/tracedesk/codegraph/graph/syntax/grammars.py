@@ -87,18 +87,28 @@ class Grammar:
 @cache
 def grammar(language: str) -> Grammar | None:
     """Return a language's grammar; None when its wheel is not installed."""
-    wheel = languages.WHEELS[language]
+    found = pointer(language)
+    if found is None:
+        return None
     try:
         from tree_sitter import Language, Query
-
-        pointer: Callable[[], object] = getattr(import_module(wheel.module), wheel.function)
     except ImportError:
         return None
-    loaded = Language(_capsule(pointer()))
+    loaded = Language(_capsule(found))
     own = Query(loaded, languages.own_query(language))
     shipped = languages.shipped_query(language)
     roles = {name: _role(name) for name in map(own.capture_name, range(own.capture_count))}
     return Grammar(loaded, own, Query(loaded, shipped) if shipped else None, roles)
+
+
+def pointer(language: str) -> object | None:
+    """Return where a grammar's tables are, as its wheel says it; None when that is not installed."""
+    wheel = languages.WHEELS[language]
+    try:
+        address: Callable[[], object] = getattr(import_module(wheel.module), wheel.function)
+    except ImportError:
+        return None
+    return address()
 
 
 def _broken(root: Node) -> bool:
