@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ from tracedesk.backtest.model import EventType
 from tracedesk.backtest.page import Ask
 from tracedesk.backtest.runs import Plan
 from tracedesk.home import Home
+from tracedesk.journal.sqlite import connect
 from tracedesk.primitives import json
 from tracedesk.primitives.time import format
 
@@ -294,3 +296,17 @@ def test_a_quantile_lies_between_its_two_nearest_values_in_proportion(
         exact = WIDE.add(ordered[low], WIDE.multiply(step, WIDE.subtract(place, Decimal(low))))
         places = Decimal(1).scaleb(-(max(0, *(-exponent(v) for v in values)) + 6))
         assert found == WIDE.quantize(exact, places)
+
+
+def test_a_damaged_scale_is_a_database_error_and_not_an_endless_sum(tmp_path: Path) -> None:
+    with record(tmp_path) as rec:
+        rec.trade(T0, "o", "AAPL", "Buy", 1, Decimal("2.50"))
+    with closing(connect(rec.path)) as connection:
+        connection.execute("UPDATE moment SET scale = -400000000")
+
+    async def asked() -> dict[str, Any]:
+        async with agent(tmp_path) as desk:
+            about = {"runId": rec.run_id, "eventType": "TradeExecution", "propertyPath": "$.Price"}
+            return await desk.refused("aggregate_metrics", **about, aggregations=SIX)
+
+    assert run(asked())["code"] == "DATABASE_ERROR"

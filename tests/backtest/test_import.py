@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from tests.backtest.files import OTHER, RUN, event, exported, faults, guid, objects, opened, write
 from tests.support import ROOT
-from tracedesk.backtest import importing, intake, lines, runs, schema
+from tracedesk.backtest import importing, intake, lines, native, runs, schema
 from tracedesk.backtest.importing import ImportRefused, import_file
 from tracedesk.backtest.model import EventType
 from tracedesk.backtest.recorder import Recorder
@@ -173,6 +173,7 @@ def test_an_imported_run_is_sound_and_its_tables_equal_a_rebuild(home: Home, fil
 def tables(journal: Journal) -> dict[str, list[Any]]:
     """Every derived row; where a row tells of many events, which batch it began in does not matter."""
     found: dict[str, list[Any]] = {}
+    native.attach(journal.connection)
     for name in schema.DERIVED:
         rows = list(journal.connection.execute(f"SELECT * FROM {name}"))
         found[name] = sorted((row[:-1] for row in rows) if name in ("tally", "used") else rows, key=repr)

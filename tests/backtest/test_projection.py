@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from tests.backtest.streams import START_NS, Sample, causal
 from tracedesk.backtest import chunks as chunks_module
-from tracedesk.backtest import schema
+from tracedesk.backtest import rebuild, schema
 from tracedesk.backtest.bodies import encode, plain
 from tracedesk.backtest.model import DEFAULT_SEVERITY, TYPES, EventType, canonical
 from tracedesk.backtest.moments import Part, number
 from tracedesk.backtest.orders import OpenOrders
-from tracedesk.backtest.projection import Batch, Draft, Given, Projector, drafts_of, rebuild, write_given
+from tracedesk.backtest.projection import Batch, Draft, Given, Projector, drafts_of, write_given
 from tracedesk.backtest.schema import CHUNK
 from tracedesk.backtest.texts import Texts
 from tracedesk.journal import Entry, Journal, Stream
@@ -57,7 +57,7 @@ def append(
     batch = Batch.of(drafts)
 
     def beside(connection: Connection, first: int) -> None:
-        write_given(connection, stream, first, batch.given)
+        write_given(connection, stream, {seq: one for seq, one in enumerate(given, first) if one})
         projector.write(connection, first, batch)
 
     journal.append(RUN, entries, beside=beside)
@@ -200,7 +200,7 @@ def test_the_tables_are_those_of_a_rebuild_however_the_events_were_batched(
         patch.setattr(chunks_module, "MAX_KNOWN", 6)
         journal, stream = recorded(folder / "a.db", samples, step, told)
         while_recording = tables(journal.connection)
-        assert rebuild(journal.connection, stream, Projector(stream)) == len(samples)
+        assert rebuild.tables(journal.connection, stream, natively=False) == len(samples)
         assert tables(journal.connection) == while_recording
         journal.close()
         _check_against_the_events(while_recording, samples, told, size)
@@ -241,7 +241,7 @@ def test_a_causal_stream_is_the_same_in_any_batches(tmp_path: Path) -> None:
     assert found == tables(one.connection)
     assert found["span"][0][2] > 1, "a type has more than one chunk"
     assert found["checkpoint"], "and the orders have a checkpoint"
-    rebuild(one.connection, stream, Projector(stream))
+    rebuild.tables(one.connection, stream, natively=False)
     assert tables(one.connection) == found
 
 

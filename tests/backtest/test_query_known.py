@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.backtest.desks import T0, agent, record, story
 from tests.support import run
-from tracedesk.backtest import paths, projection, runs
+from tracedesk.backtest import paths, rebuild
 from tracedesk.backtest.model import STREAM_KIND
 from tracedesk.backtest.query import Recording, Selection
 from tracedesk.backtest.times import stamp
@@ -68,7 +68,7 @@ def test_tables_that_are_rebuilt_between_two_questions_are_read_anew(tmp_path: P
         journal.connection.execute("UPDATE tally SET n = 7 WHERE type = 1")
         assert seen(reader, id).count(fills) == 7
         stream = journal.open(id, STREAM_KIND)
-        projection.rebuild(journal.connection, stream, runs.projector(stream))
+        rebuild.tables(journal.connection, stream)
         assert seen(reader, id).count(fills) == 2
 
 

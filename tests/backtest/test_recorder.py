@@ -22,7 +22,7 @@ import pytest
 from tests.backtest.streams import START_NS, causal, record
 from tests.backtest.test_projection import tables
 from tests.support import ROOT
-from tracedesk.backtest import Recorder, RecordingError, recorder, runs, schema
+from tracedesk.backtest import Recorder, RecordingError, native, recorder, runs, schema
 from tracedesk.backtest.bodies import nanoseconds
 from tracedesk.backtest.model import EventType
 from tracedesk.catalog import Catalog
@@ -52,6 +52,7 @@ def stored(path: Path) -> list[Any]:
 
 def projected(path: Path) -> dict[str, Any]:
     with closing(connect(path, read_only=True)) as connection:
+        native.attach(connection)
         return tables(connection)
 
 
@@ -88,8 +89,8 @@ def test_events_that_nobody_flushes_reach_the_disk_by_themselves(tmp_path: Path)
     arrived = threading.Event()
 
     class Watched(Recorder):
-        def _append(self, drafts: Any, bodies: Any) -> None:
-            super()._append(drafts, bodies)
+        def _append(self, taken: Any) -> None:
+            super()._append(taken)
             arrived.set()
 
     with Watched(tmp_path, "x", batch=10_000, seconds=0.01) as run:
@@ -351,16 +352,16 @@ def test_a_slow_disk_makes_emit_wait_and_loses_nothing(
     most = 0
 
     class Slow(Recorder):
-        def _append(self, drafts: Any, bodies: Any) -> None:
+        def _append(self, taken: Any) -> None:
             assert gate.wait(BOUND)
-            super()._append(drafts, bodies)
+            super()._append(taken)
 
     with Slow(tmp_path, "x", batch=10) as run:
         emitter = threading.Thread(target=lambda: record(run, causal(500)))
         emitter.start()
         emitter.join(0.2)
         assert emitter.is_alive(), "it waits for the disk"
-        most = len(run._drafts)  # pyright: ignore[reportPrivateUsage]
+        most = run._scribe.waiting  # pyright: ignore[reportPrivateUsage]
         gate.set()
         emitter.join(BOUND)
         assert not emitter.is_alive()
@@ -378,7 +379,7 @@ def test_a_disk_that_fails_is_told_at_the_next_event_and_the_run_is_crashed(
     def full(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(Journal, "append_columns", full)
+    monkeypatch.setattr(Journal, "_appended", full)
     run.emit("RiskEvent", START_NS, EVENT)
     with pytest.raises(RecordingError, match="no space left"):
         run.flush()
@@ -526,15 +527,13 @@ def test_a_fast_run_has_the_same_tables_once_it_is_closed(tmp_path: Path) -> Non
         fast.flush()
         with Reader(fast.path) as reader:
             assert not schema.is_indexed(reader.connection)
+            native.attach(reader.connection)
             assert list(reader.connection.execute("SELECT count(*) FROM fact")) == [(0,)]
     assert projected(fast.path) == projected(slow.path)
-    with Reader(fast.path) as reader:
-        assert schema.is_indexed(reader.connection)
-        indexes = {
-            name
-            for (name,) in reader.connection.execute("SELECT name FROM sqlite_master WHERE type = 'index'")
-        }
-    assert {"fact_by_type", "fact_by_guid"} <= indexes
+    with Reader(fast.path) as one, Reader(slow.path) as other:
+        assert schema.is_indexed(one.connection)
+        query = "SELECT name, sql FROM sqlite_master ORDER BY name"
+        assert list(one.connection.execute(query)) == list(other.connection.execute(query))
 
 
 def test_an_unfinished_build_is_done_again(tmp_path: Path) -> None:
@@ -543,7 +542,7 @@ def test_an_unfinished_build_is_done_again(tmp_path: Path) -> None:
     before = projected(run.path)
     with Journal(run.path) as journal, journal.connection:
         journal.connection.execute("UPDATE recording SET indexed = 0, pid = 1, started = 'long ago'")
-        journal.connection.execute("DELETE FROM fact WHERE event % 2")
+        journal.connection.execute("DELETE FROM text WHERE event % 2")
     assert runs.settle(Home.open(tmp_path)).indexed == (run.run_id,)
     assert projected(run.path) == before
     assert entry(tmp_path, run.run_id).status == "ended"
@@ -574,7 +573,11 @@ def test_a_pruned_run_leaves_no_rows_behind(tmp_path: Path) -> None:
     home = Home.open(tmp_path)
     prune(home, plan(home))
     with Reader(run.path) as reader:
-        for table in (*schema.DERIVED, "given"):
+        kept = {"sqlite_sequence", "stream", "seal", "tombstone", "recording"}
+        query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        tables = {name for (name,) in reader.connection.execute(query)} - kept
+        assert {"given", "text", "event"} < tables
+        for table in tables:
             assert list(reader.connection.execute(f"SELECT count(*) FROM {table}")) == [(0,)], table
     assert entry(tmp_path, run.run_id).pruned
 

@@ -15,7 +15,7 @@ import pytest
 from tests.backtest.streams import START_NS
 from tests.backtest.test_recorder import BOUND, EVENT, entry, stored
 from tests.support import ROOT
-from tracedesk.backtest import Recorder, RecordingError, runs
+from tracedesk.backtest import Recorder, RecordingError, native, runs
 from tracedesk.catalog import Catalog
 from tracedesk.home import Home
 from tracedesk.journal import Journal
@@ -86,6 +86,7 @@ def test_an_id_that_an_event_has_already_is_a_fault_of_the_next_that_brings_it(
             if batch == 1:
                 run.flush()
     with closing(connect(run.path, read_only=True)) as connection:
+        native.attach(connection)
         guids = [guid for (guid,) in connection.execute("SELECT guid FROM fact ORDER BY event")]
         found = {seq & 0xFF: json.loads(list_) for seq, list_ in connection.execute("SELECT * FROM fault")}
     assert guids == [bytes.fromhex(GUID.replace("-", "")), None, None, None, None]
@@ -128,7 +129,7 @@ def test_an_event_in_a_fork_of_the_recording_process_is_refused_and_not_lost_sil
 
 
 @pytest.mark.parametrize("fast", [False, True])
-@pytest.mark.parametrize("place", ["join", "seal", "close", "register"])
+@pytest.mark.parametrize("place", ["seal", "close", "register"])
 def test_closing_that_was_interrupted_is_completed_by_closing_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, fast: bool
 ) -> None:
@@ -139,7 +140,6 @@ def test_closing_that_was_interrupted_is_completed_by_closing_again(
         raise KeyboardInterrupt
 
     owner, name = {
-        "join": (threading.Thread, "join"),
         "seal": (runs, "seal"),
         "close": (Journal, "close"),
         "register": (runs, "register"),
@@ -154,6 +154,38 @@ def test_closing_that_was_interrupted_is_completed_by_closing_again(
     run.close()
     found = entry(tmp_path, run.run_id)
     assert (found.status, found.events) == ("ended", 1)
+
+
+def test_an_interrupt_while_closing_waits_for_the_writer_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Recorder(tmp_path, "x")
+    wait = threading.Condition.wait
+    caller = threading.current_thread()
+
+    def interrupted(self: threading.Condition, timeout: float | None = None) -> bool:
+        if threading.current_thread() is caller:
+            raise KeyboardInterrupt
+        return wait(self, timeout)
+
+    with closing(connect(run.path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for _ in range(5_000):
+            run.emit("RiskEvent", START_NS, EVENT)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Condition, "wait", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                run.close()
+        other.execute("COMMIT")
+    run.close()
+    found = entry(tmp_path, run.run_id)
+    assert (found.status, found.events) == ("ended", 5_000)
+
+
+def test_a_batch_of_no_events_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="batch"):
+        Recorder(tmp_path, "x", batch=0)
+    assert not list(tmp_path.rglob("*.db"))
 
 
 FULL = """

@@ -25,6 +25,7 @@ HEAVY = {
     "tracedesk.hosts",
     "tracedesk.market",
     "tracedesk.trading.trader",
+    "tracedesk_code",
     "tracedesk_evm",
     "tree_sitter",
 }

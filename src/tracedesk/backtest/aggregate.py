@@ -21,6 +21,7 @@ from tracedesk.backtest.paths import MISSING, Path
 from tracedesk.backtest.query import Recording, Selection
 from tracedesk.backtest.shapes import step
 from tracedesk.backtest.times import span
+from tracedesk.journal import JournalError
 from tracedesk.primitives import json, money
 from tracedesk.primitives.money import Deviation, Moments
 
@@ -45,6 +46,8 @@ class Tally:
     _waiting: list[Decimal] = field(default_factory=list[Decimal])
 
     def merge(self, scale: int, count: int, total: int, squares: int) -> None:
+        if not 0 <= scale <= money.MAX_PLACES:
+            raise JournalError(f"the run's moments are damaged: a scale of {scale}")
         part = self.parts.setdefault(scale, [0, 0, 0])
         part[0] += count
         part[1] += total
@@ -311,13 +314,13 @@ def _ordinals(recording: Recording, selection: Selection, chunk: _Chunk) -> rang
     kind, span = selection.types[0], selection.span
     events = "type = ? AND ts BETWEEN ? AND ? AND event BETWEEN ? AND ?"
     if chunk.is_sorted:
-        query = f"SELECT count(*) FROM fact INDEXED BY fact_by_type WHERE {events}"
+        query = f"SELECT count(*) FROM fact {recording.by('type')} WHERE {events}"
         place = (chunk.event, chunk.last)
         before = (kind, chunk.min_ts, span.start_ns - 1, *place)
         first = next(recording.connection.execute(query, before))[0] if span.start_ns > chunk.min_ts else 0
         upto = (kind, chunk.min_ts, min(span.end_ns, chunk.max_ts), *place)
         return range(first, next(recording.connection.execute(query, upto))[0])
-    query = f"SELECT ts FROM fact INDEXED BY fact_by_type WHERE {events} ORDER BY event"
+    query = f"SELECT ts FROM fact {recording.by('type')} WHERE {events} ORDER BY event"
     times = recording.connection.execute(query, (kind, chunk.min_ts, chunk.max_ts, chunk.event, chunk.last))
     return {ordinal for ordinal, (ts,) in enumerate(times) if span.holds(ts)}
 
@@ -424,7 +427,7 @@ def _shown(ask: Ask, groups: Iterable[_Group]) -> list[dict[str, Any]]:
     """The largest groups first, as many as the budget holds."""
     rows: list[dict[str, Any]] = []
     spent = 0
-    for group, name in _named(sorted(groups, key=lambda g: (-g.events, str(g.value)))):
+    for group, name in _named(sorted(groups, key=_size)):
         body = _aggregations(group.tally, ask.args)
         row = {"group": name, "events": group.events}
         row |= {
@@ -437,6 +440,11 @@ def _shown(ask: Ask, groups: Iterable[_Group]) -> list[dict[str, Any]]:
             break
         rows.append(row)
     return rows
+
+
+def _size(group: _Group) -> tuple[int, str, str]:
+    """The most events first; "1" and 1 are two groups, always in one order."""
+    return -group.events, str(group.value), type(group.value).__name__
 
 
 def _named(groups: Sequence[_Group]) -> Iterable[tuple[_Group, Any]]:

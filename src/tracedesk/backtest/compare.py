@@ -336,8 +336,8 @@ def _follow_positions(recording: Recording) -> tuple[_Closings, list[tuple[int, 
 
 def _told_profit(recording: Recording) -> Iterator[tuple[int, Decimal]]:
     """The profit as StateChanges of the whole portfolio tell it; an equity counts from its first value."""
-    query = """
-        SELECT f.ts, e.body FROM slot s CROSS JOIN fact f INDEXED BY fact_by_slot ON f.slot = s.id
+    query = f"""
+        SELECT f.ts, e.body FROM slot s CROSS JOIN fact f {recording.by("slot")} ON f.slot = s.id
         JOIN event e ON e.id = f.event WHERE s.type = ? AND s.symbol IS NULL ORDER BY f.ts, f.event
     """
     first: Decimal | None = None

@@ -102,8 +102,8 @@ def _run(recording: Recording) -> dict[str, Any]:
     problem = recording.manifest.get("traceback") or recording.manifest.get("reason")
     if recording.status == "crashed" and problem:
         body["problem"] = cut(str(problem).strip().rpartition("\n")[2], 200, _MOST_TOKENS)
-    faulty = "SELECT count(*) FROM fact INDEXED BY fact_with_errors WHERE errors IS NOT NULL"
-    body["eventsWithValidationErrors"] = next(recording.connection.execute(faulty))[0]
+    faulty = recording.connection.execute("SELECT count(*) FROM fault")
+    body["eventsWithValidationErrors"] = next(faulty)[0]
     return body
 
 

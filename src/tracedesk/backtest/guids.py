@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from tracedesk.backtest.ids import event_id, guid_bytes, guid_text
@@ -15,30 +15,22 @@ _PLACES: Final = 512
 _OWN_DIGITS: Final = 10
 """Bytes that the derived ids of a run have in common; the others are the seq."""
 
-FAST_INDEX: Final = "CREATE UNIQUE INDEX IF NOT EXISTS given_by_guid ON given(guid) WHERE guid IS NOT NULL"
-"""For runs without tables, whose ids are only there."""
-
 
 class Guids:
     """The ids that the events of one run have brought."""
 
-    def __init__(self, run: str, table: str) -> None:
-        """`table` is the one whose index has them: `fact`, or `given` of a fast run."""
-        self._table = table
+    def __init__(self, run: str) -> None:
         self._head = guid_bytes(event_id(run, 1))[:_OWN_DIGITS]
 
-    def settled(
-        self, connection: Connection, first: int, given: Sequence[Given | None]
-    ) -> tuple[Given | None, ...]:
-        """What the next events were given, less the ids that are taken."""
-        known = self._known(connection, [one.guid for one in given if one is not None and one.guid])
-        settled: list[Given | None] = []
-        for seq, one in enumerate(given, first):
-            if one is None or one.guid is None:
-                settled.append(one)
-            else:
-                settled.append(self._judged(one, one.guid, known, seq))
-        return tuple(settled)
+    def settled(self, connection: Connection, given: Mapping[int, Given]) -> dict[int, Given]:
+        """What the next events were given, by their seqs in order, less the ids that are taken."""
+        known = self._known(connection, [one.guid for one in given.values() if one.guid])
+        settled: dict[int, Given] = {}
+        for seq, one in given.items():
+            kept = one if one.guid is None else self._judged(one, one.guid, known, seq)
+            if kept is not None:
+                settled[seq] = kept
+        return settled
 
     def _judged(self, one: Given, guid: bytes, known: dict[bytes, int], seq: int) -> Given | None:
         owner = self._owner(guid) or known.setdefault(guid, seq)
@@ -57,7 +49,7 @@ class Guids:
         known: dict[bytes, int] = {}
         for start in range(0, len(guids), _PLACES):
             part = guids[start : start + _PLACES]
-            query = f"SELECT guid, event FROM {self._table} WHERE guid IN ({','.join('?' * len(part))})"
+            query = f"SELECT guid, event FROM given WHERE guid IN ({','.join('?' * len(part))})"
             known |= {guid: event & MAX_SEQ for guid, event in connection.execute(query, part)}
         return known
 

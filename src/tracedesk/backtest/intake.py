@@ -10,8 +10,9 @@ from tracedesk.backtest import runs, validation
 from tracedesk.backtest.ids import event_id, guid_bytes, guid_text
 from tracedesk.backtest.lines import Fault, Line, fault, foreign
 from tracedesk.backtest.model import DEFAULT_CATEGORY, DEFAULT_SEVERITY, RAW
-from tracedesk.backtest.projection import Batch, Given, Projector, has_given, write_given
+from tracedesk.backtest.projection import Given
 from tracedesk.backtest.runs import Plan
+from tracedesk.backtest.scribe import Columns, Scribe, scribe
 from tracedesk.home import Home
 from tracedesk.journal import Journal, Stream
 from tracedesk.journal.file import key
@@ -33,7 +34,7 @@ class Intake:
     name: str
     journal: Journal
     stream: Stream
-    projector: Projector
+    scribe: Scribe[Any]
     events: int = 0
     malformed: int = 0
     invalid: int = 0
@@ -44,7 +45,7 @@ class Intake:
     def begin(cls, home: Home, id: str, plan: Plan) -> Intake:
         """A new run in a home."""
         journal, stream = runs.create(home, id, plan, clock=SystemClock())
-        return cls(id, plan.name, journal, stream, runs.projector(stream))
+        return cls(id, plan.name, journal, stream, scribe(journal, stream))
 
     def add(self, line: Line) -> None:
         self.waiting.append(line)
@@ -54,12 +55,13 @@ class Intake:
     def finish(self, source: Mapping[str, Any]) -> None:
         """Write what waits, and end the run."""
         self._write()
-        count = "SELECT count(*) FROM fact WHERE errors IS NOT NULL"
+        count = "SELECT count(*) FROM fault"
         self.invalid = next(self.journal.connection.execute(count))[0]
         told = {**source, "invalid": self.invalid, "malformed": self.malformed}
         runs.seal(self.journal, self.stream, "ended", {"source": told})
 
     def close(self) -> None:
+        self.scribe.close()
         self.journal.close()
 
     def _write(self) -> None:
@@ -69,25 +71,17 @@ class Intake:
         times = self._times(found)
         names = _Names(self.journal.connection, self.stream, self.id, self.events)
         names.look_up(found)
-        parents, given = zip(*(self._settled(line, names) for line in found), strict=True)
-        bodies = [line.body for line in found]
-        batch = Batch(
-            types=tuple(line.type for line in found),
-            times=tuple(times),
-            rows=tuple(line.properties for line in found),
-            parents=parents,
-            sizes=tuple(map(len, bodies)),
-            given=given,
+        first = self.events + 1
+        settled = [self._settled(line, names) for line in found]
+        columns = Columns(
+            types=[line.type for line in found],
+            times=times,
+            rows=[line.properties for line in found],
+            bodies=[line.body for line in found],
+            parents=[parent for parent, _ in settled],
+            given={seq: given for seq, (_, given) in enumerate(settled, first) if given is not None},
         )
-        kinds = [kind.name for kind in batch.types]
-        columns = (kinds, batch.times, bodies, batch.parents)
-
-        def beside(connection: Connection, first: int) -> None:
-            if has_given(batch):
-                write_given(connection, self.stream, first, batch.given)
-            self.projector.write(connection, first, batch)
-
-        self.journal.append_columns(self.id, *columns, expect=self.events + 1, beside=beside)
+        self.scribe.write_columns(columns, first)
         self.events += len(found)
 
     def _times(self, found: list[Line]) -> list[int]:
@@ -142,22 +136,21 @@ class _Names:
         wanted = {id for line in found for id in (line.guid, line.parent) if id is not None}
         nameless = [seq for seq, line in enumerate(found, self._next) if line.guid is None]
         wanted |= {self._own(seq) for seq in nameless}
-        derived = {id: self._base + int.from_bytes(id[10:]) for id in wanted if id[:10] == self._head}
+        derived = {id: int.from_bytes(id[10:]) for id in wanted if id[:10] == self._head}
         for row, guid in self._rows("guid", list(wanted)):
-            if guid is not None:
-                self._known[guid] = row - self._base
-        by_row = {row: id for id, row in derived.items()}
-        for row, guid in self._rows("event", list(by_row)):
-            if guid is None:
-                self._known.setdefault(by_row[row], row - self._base)
+            self._known[guid] = row - self._base
+        renamed = {row for row, _ in self._rows("event", [self._base + seq for seq in derived.values()])}
+        for id, seq in derived.items():
+            if 0 < seq < self._next and self._base + seq not in renamed:
+                self._known.setdefault(id, seq)
 
-    def _rows(self, column: str, values: list[Any]) -> Iterable[tuple[int, bytes | None]]:
+    def _rows(self, column: str, values: list[Any]) -> Iterable[tuple[int, bytes]]:
+        """The events that brought an id, by their ids or their rows."""
         for start in range(0, len(values), _PLACES):
             part = values[start : start + _PLACES]
             places = ",".join("?" * len(part))
-            yield from self._connection.execute(
-                f"SELECT event, guid FROM fact WHERE {column} IN ({places})", part
-            )
+            query = f"SELECT event, guid FROM given WHERE guid IS NOT NULL AND {column} IN ({places})"
+            yield from self._connection.execute(query, part)
 
     def settle(self, line: Line) -> tuple[bytes | None, int | None]:
         """The id that the next event keeps, and its parent's seq; what cannot be, becomes a fault."""

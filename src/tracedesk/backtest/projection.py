@@ -7,14 +7,15 @@ alone and not on how they were batched, so a rebuild gives the same tables.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import repeat
 from json import JSONDecoder
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from tracedesk.backtest import schema, validation
+from tracedesk.backtest import validation
+from tracedesk.backtest.bodies import nanoseconds
 from tracedesk.backtest.chunks import Chunks
 from tracedesk.backtest.model import (
     DEFAULT_CATEGORY,
@@ -36,9 +37,6 @@ from tracedesk.journal.file import MAX_SEQ, key
 from tracedesk.journal.sqlite import Connection, insert
 from tracedesk.primitives import json
 from tracedesk.primitives.time import EARLIEST, LATEST
-
-REBUILD_BATCH: Final = 8_192
-"""Events a rebuild takes at a time."""
 
 _parse: Final = JSONDecoder(parse_float=Decimal).decode
 _SLOTTED: Final = frozenset((EventType.PositionUpdate, EventType.IndicatorCalculation, EventType.StateChange))
@@ -83,6 +81,23 @@ class Batch(NamedTuple):
         return cls(*zip(*drafts, strict=True))
 
 
+class Asked(NamedTuple):
+    """What a run's meta asks of whoever makes its tables."""
+
+    profile: Profile
+    start_ns: int
+    end_ns: int
+
+    @classmethod
+    def by(cls, stream: Stream) -> Asked:
+        start, end = stream.meta.get("startTime"), stream.meta.get("endTime")
+        return cls(
+            stream.meta.get("profile", ""),
+            EARLIEST if start is None else nanoseconds(start),
+            LATEST if end is None else nanoseconds(end),
+        )
+
+
 class Projector:
     """Writes the tables of one run, batch after batch."""
 
@@ -97,6 +112,12 @@ class Projector:
         self._chunks = Chunks()
         self._checkpoints = _Checkpoints()
         self._waiting: _Taken | None = None
+
+    @classmethod
+    def of(cls, stream: Stream) -> Projector:
+        """A projector for a run, as its meta asks."""
+        profile, start, end = Asked.by(stream)
+        return cls(stream, profile=profile, start_ns=start, end_ns=end)
 
     def write(
         self, connection: Connection, first: int, batch: Batch, *, taken: Callable[[], None] | None = None
@@ -399,35 +420,14 @@ _ADD_TALLY: Final = (
 )
 
 
-def write_given(connection: Connection, stream: Stream, first: int, given: Sequence[Given | None]) -> None:
-    """Keep what the journal does not: severities, categories, GUIDs and faults that were given."""
-    rows = [(key(stream.id, seq), *one) for seq, one in enumerate(given, first) if one is not None]
+def write_given(connection: Connection, stream: Stream, given: Mapping[int, Given]) -> None:
+    """Keep what the journal does not: severities, categories, GUIDs and faults that were given, by seq."""
+    rows = [(key(stream.id, seq), *one) for seq, one in given.items()]
     if rows:
         insert(connection, "INSERT INTO given", list(zip(*rows, strict=True)))
 
 
 # --- from the journal --------------------------------------------------------------------------
-
-
-def rebuild(connection: Connection, stream: Stream, projector: Projector) -> int:
-    """Make all tables anew from the journal and `given`; returns how many events there were.
-
-    Each batch is a transaction of its own. Until the last one the tables count as incomplete, and a rebuild
-    that was killed begins again.
-    """
-    with connection:
-        connection.execute("UPDATE recording SET indexed = 0")
-        schema.clear(connection)
-        schema.drop_indexes(connection)
-    done = 0
-    while drafts := drafts_of(connection, stream, done, REBUILD_BATCH):
-        with connection:
-            projector.write(connection, done + 1, Batch.of(drafts))
-        done += len(drafts)
-    with connection:
-        schema.create_indexes(connection)
-        connection.execute("UPDATE recording SET indexed = 1")
-    return done
 
 
 def drafts_of(connection: Connection, stream: Stream, after: int, limit: int) -> list[Draft]:

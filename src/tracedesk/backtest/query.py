@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
-from tracedesk.backtest import schema, shadow
+from tracedesk.backtest import native, schema, shadow
 from tracedesk.backtest.cursors import Key
 from tracedesk.backtest.ids import event_id, guid_bytes, guid_text, seq_of
 from tracedesk.backtest.model import Category, EventType, Severity
@@ -31,6 +31,9 @@ _INDEXES: Final[Mapping[str, str]] = {
     "order_ref": "fact_by_order",
     "position_ref": "fact_by_position",
     "indicator": "fact_by_indicator",
+    "type": "fact_by_type",
+    "slot": "fact_by_slot",
+    "errors": "fact_with_errors",
 }
 _PARENT_GUID: Final = (
     "CASE WHEN f.parent IS NOT NULL THEN (SELECT p.guid FROM fact p "
@@ -138,6 +141,8 @@ class Recording:
     created_ns: int
     ended_ns: int | None
     is_indexed: bool
+    is_packed: bool = False
+    """Whether `fact` is the native part's, which chooses among its indexes itself."""
     manifest: Mapping[str, Any] = field(default_factory=dict[str, Any])
     _counted: dict[Selection, list[_Chunk] | None] = field(default_factory=dict[Selection, Any])
 
@@ -167,6 +172,10 @@ class Recording:
         stream = reader.stream(run)
         head = reader.head(run).seq
         seal = reader.seal(run)
+        is_packed = own is None and schema.version(reader.connection) == schema.PACKED
+        if is_packed and reader not in _attached:
+            native.attach(reader.connection)
+            _attached.add(reader)
         return cls(
             run=run,
             version=version,
@@ -178,6 +187,7 @@ class Recording:
             created_ns=stream.created_ns,
             ended_ns=seal.ended_ns if seal else None,
             is_indexed=own is None,
+            is_packed=is_packed,
             manifest=seal.manifest if seal else {},
         )
 
@@ -190,6 +200,10 @@ class Recording:
         """Everything up to the watermark of this moment."""
         return Window(self.head)
 
+    def by(self, column: str) -> str:
+        """The words by which a statement names the index that serves a column of `fact`."""
+        return "" if self.is_packed else f"INDEXED BY {_INDEXES[column]}"
+
     # --- time
 
     @cached_property
@@ -201,8 +215,7 @@ class Recording:
     @cached_property
     def has_guids(self) -> bool:
         """Whether any event has brought a GUID of its own."""
-        query = "SELECT 1 FROM fact INDEXED BY fact_by_guid WHERE guid IS NOT NULL LIMIT 1"
-        return any(self.connection.execute(query))
+        return any(self.connection.execute("SELECT 1 FROM given WHERE guid IS NOT NULL LIMIT 1"))
 
     @cached_property
     def order_of_types(self) -> Mapping[int, bool]:
@@ -405,7 +418,7 @@ class Recording:
         """How many of a chunk at the edge of the span lie inside it."""
         span = selection.span
         query = (
-            "SELECT count(*) FROM fact f INDEXED BY fact_by_type "
+            f"SELECT count(*) FROM fact f {self.by('type')} "
             "WHERE type = ? AND ts BETWEEN ? AND ? AND event BETWEEN ? AND ?"
         )
         bounds = (max(times[0], span.start_ns), min(times[1], span.end_ns))
@@ -437,6 +450,9 @@ class Recording:
             first = EARLIEST if window.last is None else window.last.ts
             where.append("f.ts BETWEEN ? AND ?")
             values += (max(selection.span.start_ns, first), selection.span.end_ns)
+        elif window.last is not None and self.is_packed:
+            where.append("f.ts >= ?")
+            values.append(window.last.ts)
         if window.last is not None:
             where.append("(f.ts, f.event) > (?, ?)")
             values += (window.last.ts, self.base + window.last.seq)
@@ -456,14 +472,14 @@ class Recording:
             plus = "+" if window.floor else ""
             where.append(f"{plus}f.{selection.column} IN {_places(selection.refs)}")
             values += selection.refs
-            return "fact f" if window.floor else f"fact f INDEXED BY {_INDEXES[selection.column]}"
+            return "fact f" if window.floor else f"fact f {self.by(selection.column)}"
         if selection.faults is not None:
             where.append("f.errors IS NOT NULL AND f.errors & ?")
             values.append(selection.faults)
-            return "fact f" if window.floor else "fact f INDEXED BY fact_with_errors"
+            return "fact f" if window.floor else f"fact f {self.by('errors')}"
         if window.floor or not selection.types:
             return "fact f"
-        return "fact f INDEXED BY fact_by_type"
+        return f"fact f {self.by('type')}"
 
     @property
     def _columns(self) -> str:
@@ -477,6 +493,7 @@ class Recording:
 
 
 _known: Final[WeakKeyDictionary[Reader, Recording]] = WeakKeyDictionary()
+_attached: Final[WeakSet[Reader]] = WeakSet()
 
 _NO_EVENT_ID: Final = (
     "this is no event id. Give a GUID, a seq such as 41, or a tracedesk://backtest reference."

@@ -12,46 +12,47 @@ Nothing is ever dropped: when the disk cannot keep up, `emit` waits.
 from __future__ import annotations
 
 import atexit
-import operator
 import os
 import threading
 import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
+from time import sleep
 from types import TracebackType
-from typing import Any, Final, cast
+from typing import Any, Final
 from weakref import WeakSet
 
 from tracedesk.backtest import runs
 from tracedesk.backtest.bodies import Moment, encode, nanoseconds, parsed, plain
-from tracedesk.backtest.guids import Guids
-from tracedesk.backtest.ids import event_id, guid_bytes, run_id_of
-from tracedesk.backtest.model import CATEGORIES, SEVERITIES, TYPES, Category, EventType, Severity
-from tracedesk.backtest.projection import Batch, Draft, Given, has_given, write_given
+from tracedesk.backtest.frame import event_type, given, parent_seq
+from tracedesk.backtest.ids import event_id, run_id_of
+from tracedesk.backtest.model import Category, EventType, Severity
+from tracedesk.backtest.projection import Given
+from tracedesk.backtest.scribe import Sized, scribe
 from tracedesk.backtest.validation import Fault, Profile
 from tracedesk.catalog import CatalogError
 from tracedesk.home import Home
 from tracedesk.journal import JournalBusy, JournalError, Status
-from tracedesk.journal.sqlite import Connection, SQLiteError
-from tracedesk.primitives import json
+from tracedesk.journal.sqlite import SQLiteError
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.time import EARLIEST, LATEST, Clock, SystemClock
 
-BATCH: Final = 1_000
-"""Events that make a batch worth writing."""
+BATCH: Final = 4_096
+"""Events that make a batch worth writing: a zone of them."""
 SECONDS: Final = 0.25
 """How long an event waits for others at most."""
-MOST_AT_ONCE: Final = 16_384
-"""Events in one transaction when more are waiting: pages all over the indexes change with every one."""
-MOST_WAITING: Final = 16_384
+MOST_AT_ONCE: Final = 32_768
+"""Events in one transaction when more are waiting."""
+MOST_WAITING: Final = 32_768
 """Events in memory that are no rows yet; at this many, `emit` waits for the disk."""
 TURN: Final = 256
 """Events after which a thread that emits yields to the writer, which needs the interpreter now and then."""
 _NAP: Final = 0.00002
 _BUSY_SECONDS: Final = 60.0
+_IDLE_SECONDS: Final = 1.0
+"""How long the writer sleeps at most: whoever emitted may have been interrupted before he woke it."""
 _LONGEST_TRACEBACK: Final = 16_384
-_NAMES: Final = {kind: kind.name for kind in EventType}
 _FORKED: Final = "a recorder stays in the process that made it; make one after the fork"
 
 
@@ -84,6 +85,8 @@ class Recorder:
         `start` and `end` bound the simulated time; events outside are kept and marked. With `fast`, the
         tables that queries use are built when the run is closed, and until then its events are scanned.
         """
+        if batch < 1:
+            raise ValueError(f"batch: {batch} events make no batch; give 1 or more")
         self._home = runs.open_home(home)
         runs.settle(self._home)
         self.run_id: Final = run_id_of(run_id) if run_id else uuid7()
@@ -98,19 +101,17 @@ class Recorder:
             fast=fast,
         )
         self._journal, self._stream = runs.create(self._home, self.run_id, plan, clock or SystemClock())
-        self._projector = None if fast else runs.projector(self._stream)
+        self._scribe = scribe(self._journal, self._stream, full=batch, most=MOST_WAITING)
+        self._quick = self._scribe.quick
         self._batch, self._seconds = batch, seconds
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._drafts: list[Draft] = []
-        self._bodies: list[bytes] = []
-        self._next = 1
         self._durable = 0
         self._wanted = 0
         self._held = 0
         self._is_storing = False
-        self._guids = Guids(self.run_id, "given" if fast else "fact")
         self._is_closing = False
+        self._is_written = False
         self._is_sealed = False
         self._is_closed = False
         self._closing = threading.RLock()
@@ -172,43 +173,55 @@ class Recorder:
         `guid` is an id that the event brings; of two that bring the same, the later one has a validation
         error instead. `faults` is what an importer found wrong with the event.
         """
-        kind = type if isinstance(type, EventType) else _type(type)
+        if severity is None and category is None and guid is None and not faults:
+            seq = self._quick(type, time, properties, parent)
+            if seq > 0:
+                return seq
+            if seq < 0:
+                return self._tell_writer(-seq)
+        return self._emit(type, time, properties, parent, given(severity, category, guid, faults))
+
+    def _tell_writer(self, seq: int) -> int:
+        with self._changed:
+            self._changed.notify_all()
+        return seq
+
+    def _emit(
+        self,
+        type: EventType | str,
+        time: Moment,
+        properties: Mapping[str, Any] | bytes,
+        parent: int | None,
+        given: Given | None,
+    ) -> int:
+        """Record what is not the common event, or comes at a moment when the writer has to be waited for."""
+        kind = type if isinstance(type, EventType) else event_type(type)
         row = plain(properties) if not isinstance(properties, bytes) else parsed(properties)
         body = encode(row)
-        given = None
-        if severity is not None or category is not None or guid is not None or faults:
-            given = _given(severity, category, guid, faults)
         time_ns = nanoseconds(time)
         if not EARLIEST <= time_ns <= LATEST:
             raise ValueError(
                 f"time: {time_ns} is outside 64-bit nanoseconds; give UTC nanoseconds since 1970"
             )
         if parent is not None and parent.__class__ is not int:
-            parent = _seq(parent)
-        return self._put((kind, time_ns, row, parent, len(body), given), body)
-
-    def _put(self, draft: Draft, body: bytes) -> int:
-        parent = draft[3]
-        drafts = self._drafts
+            parent = parent_seq(parent)
         with self._lock:
-            if self._failure is not None or self._is_closing or len(drafts) + self._held >= MOST_WAITING:
+            if self._failure is not None or self._is_closing or self._is_full():
                 self._wait_for_room()
-            seq = self._next
-            if parent is not None and not 0 < parent < seq:
-                raise ValueError(f"parent: {parent} is not an earlier event's seq; the next is {seq}")
-            self._next = seq + 1
-            drafts.append(draft)
-            self._bodies.append(body)
-            waiting = len(drafts)
-            if waiting == 1 or waiting == self._batch:
+            seq = self._scribe.push(kind, time_ns, row, body, parent, given)
+            if seq < 0:
                 self._changed.notify_all()
+        seq = abs(seq)
         if self._is_storing and not seq % TURN:
-            time.sleep(_NAP)
+            sleep(_NAP)
         return seq
+
+    def _is_full(self) -> bool:
+        return self._scribe.waiting + self._held >= MOST_WAITING
 
     def _wait_for_room(self) -> None:
         self._own_process()
-        while len(self._drafts) + self._held >= MOST_WAITING and self._failure is None:
+        while self._is_full() and self._failure is None:
             self._changed.wait()
         self._check()
 
@@ -376,7 +389,7 @@ class Recorder:
         self._own_process()
         with self._changed:
             self._check()
-            last = self._next - 1
+            last = self._scribe.next - 1
             self._want(last)
             while self._durable < last and self._failure is None:
                 self._changed.wait()
@@ -397,8 +410,11 @@ class Recorder:
                 return
             with self._changed:
                 self._is_closing = True
+                self._scribe.stop()
                 self._changed.notify_all()
-            self._writer.join()
+                # Not by joining the thread: an interrupt makes Python believe that it has ended.
+                while not self._is_written:
+                    self._changed.wait()
             self._end(status, extra)
         if self._failure is not None and status == "ended":
             told = f"the run was sealed as crashed: {_told(self._failure)}; {self._kept()}"
@@ -410,6 +426,7 @@ class Recorder:
             if not self._is_sealed:
                 self._seal(status, extra)
                 self._is_sealed = True
+            self._scribe.close()
             self._journal.close()
             runs.register(self._home, self.run_id)
             self._is_closed = True
@@ -424,15 +441,15 @@ class Recorder:
 
     def _seal(self, status: Status, extra: Mapping[str, Any]) -> None:
         if self._failure is not None:
-            lost = self._next - 1 - self._durable
+            lost = self._scribe.next - 1 - self._durable
             extra = {**extra, "recordingError": _told(self._failure), "notRecorded": lost}
             status = "crashed"
         runs.seal(self._journal, self._stream, status, extra)
-        if self._projector is None:
+        if self._stream.meta.get("fast"):
             runs.index(self._journal, self._stream)
 
     def _kept(self) -> str:
-        return f"{self._durable} of its {self._next - 1} events are on the disk"
+        return f"{self._durable} of its {self._scribe.next - 1} events are on the disk"
 
     def _abandon(self) -> None:
         """The interpreter ends and nobody has closed the run."""
@@ -443,33 +460,36 @@ class Recorder:
 
     def _write(self) -> None:
         try:
-            while (work := self._taken()) is not None:
-                drafts, bodies = work
-                self._append(drafts, bodies)
+            while (taken := self._taken()) is not None:
+                self._append(taken)
                 with self._changed:
                     self._is_storing = False
-                    self._durable += len(drafts)
+                    self._durable += taken.count
                     self._changed.notify_all()
         except BaseException as problem:
             with self._changed:
                 self._failure = problem
                 self._is_storing = False
+                self._scribe.stop()
+                self._changed.notify_all()
+        finally:
+            with self._changed:
+                self._is_written = True
                 self._changed.notify_all()
 
-    def _taken(self) -> tuple[list[Draft], list[bytes]] | None:
+    def _taken(self) -> Sized | None:
         """The next batch, once it is full, old, or asked for; None when there will be none."""
         with self._changed:
-            while not self._drafts:
+            while not self._scribe.waiting:
                 if self._is_closing:
                     return None
-                self._changed.wait()
+                self._changed.wait(_IDLE_SECONDS)
             due = time.monotonic() + self._seconds
             while not self._is_due() and (left := due - time.monotonic()) > 0:
                 self._changed.wait(left)
-            drafts, bodies = self._drafts[:MOST_AT_ONCE], self._bodies[:MOST_AT_ONCE]
-            del self._drafts[:MOST_AT_ONCE], self._bodies[:MOST_AT_ONCE]
-            self._held = len(drafts)
-            return drafts, bodies
+            taken: Sized = self._scribe.take(MOST_AT_ONCE)
+            self._held = taken.count
+            return taken
 
     def _make_room(self) -> None:
         """What was taken has become rows: the engine may go on while SQLite works without the interpreter."""
@@ -479,28 +499,14 @@ class Recorder:
             self._changed.notify_all()
 
     def _is_due(self) -> bool:
-        return self._is_closing or len(self._drafts) >= self._batch or self._wanted > self._durable
+        return self._is_closing or self._scribe.waiting >= self._batch or self._wanted > self._durable
 
-    def _append(self, drafts: list[Draft], bodies: list[bytes]) -> None:
-        batch = Batch.of(drafts)
-        if has_given(batch):
-            settled = self._guids.settled(self._journal.connection, self._durable + 1, batch.given)
-            batch = batch._replace(given=settled)
-        columns = (list(map(_NAMES.__getitem__, batch.types)), batch.times, bodies, batch.parents)
-
-        def beside(connection: Connection, first: int) -> None:
-            if has_given(batch):
-                write_given(connection, self._stream, first, batch.given)
-            if self._projector is not None:
-                self._projector.write(connection, first, batch, taken=self._make_room)
-
-        if self._projector is None:
-            self._make_room()
+    def _append(self, taken: Sized) -> None:
         until = time.monotonic() + _BUSY_SECONDS
         while True:
             try:
                 # Nothing has been done when the file is busy, so trying again does nothing twice.
-                self._journal.append_columns(self.run_id, *columns, expect=self._durable + 1, beside=beside)
+                self._scribe.write(taken, self._durable + 1, self._make_room)
                 return
             except JournalBusy:
                 if time.monotonic() > until:
@@ -524,65 +530,15 @@ class Recorder:
     def leave(self) -> None:
         """This is a fork of the process that records: nobody writes here what it is given."""
         self._failure = RecordingError(_FORKED)
+        self._scribe.stop()
         # A thread of the other process may have held the lock.
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
 
 
-def _type(given: EventType | str) -> EventType:
-    found = TYPES.get(given) if isinstance(given, str) else None
-    if found is None:
-        raise ValueError(f"type: {given!r} is no event type; use one of {', '.join(TYPES)}")
-    return found
-
-
 def _told(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {problem}"
 
-
-def _seq(parent: Any) -> int:
-    """A seq that is not an `int` itself: an integer of a numerical library."""
-    try:
-        if not isinstance(parent, bool):
-            return operator.index(parent)
-    except TypeError:
-        pass
-    raise ValueError(f"parent: {parent!r} is no seq; give what `emit` returned for an earlier event")
-
-
-def _given(
-    severity: Severity | str | None,
-    category: Category | str | None,
-    guid: str | None,
-    faults: list[Fault] | None,
-) -> Given:
-    return Given(
-        None if severity is None else _numbered("severity", SEVERITIES, severity),
-        None if category is None else _numbered("category", CATEGORIES, category),
-        None if guid is None else guid_bytes(guid),
-        json.dumps([_fault(one) for one in faults]) if faults else None,
-    )
-
-
-def _numbered(field: str, names: Mapping[str, int], given: int | str) -> int:
-    for name, number in names.items():
-        if given in (name, number):
-            return int(number)
-    raise ValueError(f"{field}: {given!r} is not known; use one of {', '.join(names)}")
-
-
-def _fault(given: Any) -> Fault:
-    members = cast("dict[Any, Any]", given) if isinstance(given, dict) else {}
-    texts = members.keys() == _FAULT and all(isinstance(text, str) for text in members.values())
-    if not texts or members["Severity"] not in ("Error", "Warning"):
-        raise ValueError(
-            f"faults: {given!r} is none; give objects of the texts Field, Error and Severity, "
-            "which is Error or Warning"
-        )
-    return cast("Fault", given)
-
-
-_FAULT: Final = {"Field", "Error", "Severity"}
 
 _alive: Final[WeakSet[Recorder]] = WeakSet()
 """The recorders of this process."""

@@ -7,13 +7,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from tracedesk.backtest import schema, validation
-from tracedesk.backtest.bodies import nanoseconds
-from tracedesk.backtest.guids import FAST_INDEX
+from tracedesk.backtest import native, rebuild, schema, validation
 from tracedesk.backtest.model import STREAM_KIND, exactly
-from tracedesk.backtest.projection import Projector, rebuild
 from tracedesk.backtest.texts import parameters
 from tracedesk.backtest.validation import Profile
 from tracedesk.catalog import Catalog, CatalogError, Run, describe
@@ -26,6 +23,9 @@ from tracedesk.primitives.time import Clock, format
 
 _CHECKPOINT_PAGES: Final = 4_000
 """The pages at the ends of the indexes change with every batch, so several batches share a checkpoint."""
+
+_CACHE_KIB: Final = 32_768
+"""What a batch changes stays in memory until it is committed: a page pushed out early is written twice."""
 
 DIED: Final = "the recording process ended without closing the run"
 
@@ -86,10 +86,9 @@ def create(home: Home, run_id: str, plan: Plan, clock: Clock) -> tuple[Journal, 
     journal = Journal(path, clock)
     try:
         journal.connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        journal.connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         with journal.connection:
-            schema.create(journal.connection, indexed=not plan.fast)
-            if plan.fast:
-                journal.connection.execute(FAST_INDEX)
+            schema.create(journal.connection, indexed=not plan.fast, packed=native.core() is not None)
             _mark(journal.connection, indexed=not plan.fast)
         stream = journal.open(run_id, STREAM_KIND, plan.meta())
         register(home, run_id)
@@ -102,8 +101,8 @@ def create(home: Home, run_id: str, plan: Plan, clock: Clock) -> tuple[Journal, 
 def _mark(connection: Connection, *, indexed: bool) -> None:
     pid = os.getpid()
     started = system_processes().started(pid) or ""
-    row = (1, schema.VERSION, int(indexed), pid, started)
-    connection.execute("INSERT INTO recording VALUES(?,?,?,?,?)", row)
+    row = (schema.version(connection), int(indexed), pid, started)
+    connection.execute("INSERT INTO recording VALUES(1,?,?,?,?)", row)
 
 
 def register(home: Home, run_id: str) -> Run:
@@ -112,21 +111,9 @@ def register(home: Home, run_id: str) -> Run:
         return catalog.refresh(run_id)
 
 
-def projector(stream: Stream) -> Projector:
-    """A projector for a run, as its meta asks."""
-    meta = stream.meta
-    start, end = meta.get("startTime"), meta.get("endTime")
-    return Projector(
-        stream,
-        profile=cast("Profile", meta.get("profile", "")),
-        start_ns=None if start is None else nanoseconds(start),
-        end_ns=None if end is None else nanoseconds(end),
-    )
-
-
 def index(journal: Journal, stream: Stream) -> int:
     """Build the tables of a run from its journal; returns how many events it has."""
-    return rebuild(journal.connection, stream, projector(stream))
+    return rebuild.tables(journal.connection, stream)
 
 
 def seal(journal: Journal, stream: Stream, status: Status, extra: Mapping[str, Any]) -> None:
@@ -168,7 +155,7 @@ def settle(home: Home, *, processes: Processes | None = None, clock: Clock | Non
     for run in _unfinished(home):
         try:
             was_sealed, was_indexed = _settle(home, run, who, clock)
-        except (JournalError, SQLiteError, CatalogError, OSError):
+        except (JournalError, SQLiteError, CatalogError, OSError, ValueError, RecursionError):
             unreadable.append(run)
             continue
         crashed += [run] if was_sealed else []
@@ -196,7 +183,7 @@ def _settle(home: Home, run_id: str, processes: Processes, clock: Clock | None) 
         stream = journal.open(run_id, STREAM_KIND)
         if not found.is_settled:
             seal(journal, stream, "crashed", {"reason": DIED})
-        was_indexed = not schema.is_indexed(journal.connection)
+        was_indexed = not schema.is_complete(journal.connection)
         if was_indexed:
             index(journal, stream)
     register(home, run_id)
@@ -206,7 +193,7 @@ def _settle(home: Home, run_id: str, processes: Processes, clock: Clock | None) 
 def _is_done(path: Path, run: Run) -> bool:
     """Whether only the catalog has to learn how the run ended."""
     with Reader(path) as reader:
-        return run.is_settled and schema.is_indexed(reader.connection)
+        return run.is_settled and schema.is_complete(reader.connection)
 
 
 def _has_mark(path: Path) -> bool:

@@ -5,12 +5,15 @@ its file, so `event & MAX_SEQ` is the seq. Tables about many events name the fir
 pruning the run's stream finds their rows too. Times are UTC nanoseconds. Types, severities and categories are
 the numbers of `model`. Everything is written in the transaction of the append that it describes.
 
-recording   one row: the schema's version, whether the tables below are complete (`indexed`; 0 while a fast
+recording   one row: the tables' version, whether the tables below are complete (`indexed`; 0 while a fast
             run is recorded or its tables are built), and the process that records (`pid`, `started`).
 given       what an event was recorded with and its journal row does not hold: a severity, category, GUID or
             faults other than the derived ones. Not rebuilt: with the journal it is what the rest is made of.
-fact        one row per event. `symbol`, `order_ref`, `position_ref`, `indicator` are `text.id`; `slot` is
-            `slot.id`; `parent` is a seq, as in the journal; `errors` has the bits HAS_WARNING and HAS_ERROR.
+fact        one row per event, in a file of version ROWS; one of version PACKED has `zone`, `strip` and `seen`
+            instead, which the native part writes and shows as a table of this name and these columns
+            (native/runs/README.md). `symbol`, `order_ref`, `position_ref`, `indicator` are `text.id`;
+            `slot` is `slot.id`; `parent` is a seq, as in the journal; `errors` has the bits HAS_WARNING and
+            HAS_ERROR.
 fault       the validation errors of an event, as JSON: [{"Field", "Error", "Severity"}].
 text        texts by number and number by text; `kind` is one of the numbers below. Exact texts: `canonical`.
 used        how many events of a type name a symbol or an indicator (kinds SYMBOL and INDICATOR only; for
@@ -49,9 +52,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from tracedesk.backtest import native
 from tracedesk.journal.sqlite import Connection
 
-VERSION: Final = 1
+ROWS: Final = 1
+PACKED: Final = 2
+"""The versions of the tables: by whether `fact` is a table of rows or is packed into zones."""
 CHUNK: Final = 4_096
 """Events of a type in a full chunk."""
 CHECKPOINT: Final = 32
@@ -80,21 +86,6 @@ CREATE TABLE IF NOT EXISTS given(
   category INTEGER,
   guid BLOB,
   faults BLOB
-) STRICT;
-CREATE TABLE IF NOT EXISTS fact(
-  event INTEGER PRIMARY KEY,
-  type INTEGER NOT NULL,
-  ts INTEGER NOT NULL,
-  severity INTEGER NOT NULL,
-  category INTEGER NOT NULL,
-  parent INTEGER,
-  symbol INTEGER,
-  order_ref INTEGER,
-  position_ref INTEGER,
-  indicator INTEGER,
-  slot INTEGER,
-  errors INTEGER,
-  guid BLOB
 ) STRICT;
 CREATE TABLE IF NOT EXISTS fault(event INTEGER PRIMARY KEY, list BLOB NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS text(
@@ -206,6 +197,29 @@ CREATE TABLE IF NOT EXISTS checkpoint(
 ) STRICT;
 """
 
+FACT: Final = """
+CREATE TABLE IF NOT EXISTS fact(
+  event INTEGER PRIMARY KEY,
+  type INTEGER NOT NULL,
+  ts INTEGER NOT NULL,
+  severity INTEGER NOT NULL,
+  category INTEGER NOT NULL,
+  parent INTEGER,
+  symbol INTEGER,
+  order_ref INTEGER,
+  position_ref INTEGER,
+  indicator INTEGER,
+  slot INTEGER,
+  errors INTEGER,
+  guid BLOB
+) STRICT;
+"""
+
+GUIDS: Final = "CREATE UNIQUE INDEX IF NOT EXISTS given_by_guid ON given(guid) WHERE guid IS NOT NULL"
+
+CHECKPOINTS: Final = (
+    "CREATE INDEX IF NOT EXISTS checkpoint_by_time ON checkpoint(ts, event) WHERE is_sorted = 1"
+)
 INDEXES: Final = (
     "CREATE INDEX IF NOT EXISTS fact_by_type ON fact(type, ts, event)",
     "CREATE INDEX IF NOT EXISTS fact_by_symbol ON fact(symbol, ts, event) WHERE symbol IS NOT NULL",
@@ -217,7 +231,7 @@ INDEXES: Final = (
     "CREATE INDEX IF NOT EXISTS fact_by_indicator ON fact(indicator, ts, event) WHERE indicator IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS fact_with_errors ON fact(ts, event, errors) WHERE errors IS NOT NULL",
     "CREATE UNIQUE INDEX IF NOT EXISTS fact_by_guid ON fact(guid) WHERE guid IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS checkpoint_by_time ON checkpoint(ts, event) WHERE is_sorted = 1",
+    CHECKPOINTS,
 )
 """Partial ones are used when the query says the same: `symbol = ?` implies that it is not null."""
 
@@ -238,10 +252,15 @@ DERIVED: Final = (
 """What a rebuild empties and fills again."""
 
 
-def create(connection: Connection, *, indexed: bool = True) -> None:
+ZONES: Final = ("zone", "strip", "seen")
+
+
+def create(connection: Connection, *, indexed: bool = True, packed: bool = False) -> None:
     """Make the tables, and the indexes unless they are to be built at the end."""
-    connection.execute(TABLES)
-    if indexed:
+    core = native.core() if packed else None
+    connection.execute(TABLES + GUIDS)
+    connection.execute(FACT if core is None else core.TABLES + CHECKPOINTS)
+    if indexed and core is None:
         create_indexes(connection)
 
 
@@ -250,21 +269,30 @@ def create_indexes(connection: Connection) -> None:
         connection.execute(statement)
 
 
-def drop_indexes(connection: Connection) -> None:
-    for statement in INDEXES:
-        name = statement.split(" ON ")[0].split()[-1]
-        connection.execute(f"DROP INDEX IF EXISTS {name}")
+def drop(connection: Connection) -> None:
+    """Remove everything that a rebuild makes."""
+    for table in (*DERIVED, *ZONES):
+        if _has(connection, table):
+            connection.execute(f"DROP TABLE main.{table}")
 
 
-def clear(connection: Connection) -> None:
-    """Empty everything that a rebuild fills."""
-    for table in DERIVED:
-        connection.execute(f"DELETE FROM {table}")
+def version(connection: Connection) -> int:
+    """The version of the file's tables."""
+    return PACKED if _has(connection, "zone") else ROWS
 
 
 def is_indexed(connection: Connection) -> bool:
+    """Whether the tables describe every event up to the head, and can be read here."""
+    return is_complete(connection) and (version(connection) == ROWS or native.core() is not None)
+
+
+def is_complete(connection: Connection) -> bool:
     """Whether the tables are there and describe every event up to the head."""
-    present = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'recording'"
-    if not any(connection.execute(present)):
+    if not _has(connection, "recording"):
         return False
     return any(connection.execute("SELECT 1 FROM recording WHERE indexed = 1"))
+
+
+def _has(connection: Connection, table: str) -> bool:
+    query = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?"
+    return any(connection.execute(query, (table,)))

@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 
 from tracedesk.backtest import schema
 from tracedesk.backtest.projection import Batch, Projector, drafts_of
-from tracedesk.backtest.runs import projector
 from tracedesk.journal import Reader, Stream
 
 _BATCH: Final = 4_096
@@ -59,8 +58,8 @@ def prepare(reader: Reader, run: str) -> None:
 
 
 def _cast(reader: Reader, stream: Stream) -> Shadow:
-    shadow = _shadows[reader] = Shadow(projector(stream))
-    for statement in schema.TABLES.split(";"):
+    shadow = _shadows[reader] = Shadow(Projector.of(stream))
+    for statement in (schema.TABLES + schema.FACT).split(";"):
         name = statement.partition("EXISTS ")[2].partition("(")[0]
         if name in schema.DERIVED:
             reader.connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))

@@ -167,7 +167,7 @@ def _latest(recording: Recording, ns: int, scope: Scope) -> Iterator[tuple[int, 
         values = scope.symbols
     query = f"""
         SELECT s.type, e.time_ns, e.id, e.body FROM slot s CROSS JOIN event e ON e.id = (
-          SELECT f.event FROM fact f INDEXED BY fact_by_slot WHERE f.slot = s.id AND f.ts <= ?
+          SELECT f.event FROM fact f {recording.by("slot")} WHERE f.slot = s.id AND f.ts <= ?
           ORDER BY f.ts DESC, f.event DESC LIMIT 1)
         WHERE {where} ORDER BY s.id
     """
@@ -367,7 +367,7 @@ def _checkpoint(recording: Recording, ns: int) -> _Start:
 def _order_events(recording: Recording, start: _Start, ns: int) -> list[tuple[int, int, int, int, bytes]]:
     """Events about orders after the start and up to `ns`, in (time, seq) order."""
     query = (
-        "SELECT f.ts, f.event, f.type, f.order_ref, e.body FROM fact f INDEXED BY fact_by_type "
+        f"SELECT f.ts, f.event, f.type, f.order_ref, e.body FROM fact f {recording.by('type')} "
         "JOIN event e ON e.id = f.event WHERE f.type = ? AND f.ts BETWEEN ? AND ? AND f.event > ? "
         "AND f.order_ref IS NOT NULL"
     )
@@ -387,7 +387,7 @@ def _first_time(recording: Recording, kind: int, start: _Start) -> int | None:
     """The least time that an event of the type can have among those recorded after the start."""
     if recording.order_of_types[kind]:
         query = (
-            "SELECT event FROM fact INDEXED BY fact_by_type WHERE type = ? AND ts < ? "
+            f"SELECT event FROM fact {recording.by('type')} WHERE type = ? AND ts < ? "
             "ORDER BY ts DESC, event DESC LIMIT 1"
         )
         # The times never step back, so if the last event before the start's time is not later, none is.

@@ -8,7 +8,7 @@ from itertools import chain as linked
 from operator import ge
 from pathlib import Path
 from struct import error as StructError
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tracedesk.journal import chain, seal
 from tracedesk.journal.file import MAX_SEQ, key, open_writer
@@ -26,6 +26,7 @@ from tracedesk.journal.model import (
 )
 from tracedesk.journal.sqlite import FEW, Connection, flattened, insert, insert_flat
 from tracedesk.journal.stream import find
+from tracedesk.journal.tally import Tally
 from tracedesk.journal.transaction import Part, Transaction, writing
 from tracedesk.primitives import json
 from tracedesk.primitives.time import Clock, SystemClock
@@ -42,6 +43,22 @@ _BATCH: Final = "INSERT INTO batch VALUES(?,?,?)"
 _EVENT: Final = "INSERT INTO event(id, kind, time_ns, body, parent) VALUES(?,?,?,?,?)"
 
 
+class Packed(Protocol):
+    """A batch that somebody else holds, checked and ready: it tells its hash, and inserts its own rows."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def tally(self) -> Tally: ...
+    def link(self, previous: bytes, first: int) -> bytes:
+        """The chain's hash after it, by framing 2, where its first event has this seq."""
+        ...
+
+    def insert(self, connection: Connection, first: int) -> None:
+        """Insert its rows of `event`, the first under this id."""
+        ...
+
+
 class Journal:
     """One journal file open for writing. Not for two threads at once; open one each."""
 
@@ -53,6 +70,7 @@ class Journal:
         self._clock = clock or SystemClock()
         self._connection, self._keeper = open_writer(path, vfs=vfs, page=page)
         self._streams: dict[str, Stream] = {}
+        self._tallies: dict[int, Tally] = {}
         self._undone = 0
 
     def __enter__(self) -> Journal:
@@ -116,6 +134,13 @@ class Journal:
             raise BadEntry("the columns of a batch differ in length")
         return self._appended(name, len(kinds), partial(self._write, columns, None), expect, beside)
 
+    def append_packed(
+        self, name: str, packed: Packed, *, expect: int | None = None, beside: Beside | None = None
+    ) -> range:
+        """`append` for a batch that inserts itself."""
+        with self._keeper.away():
+            return self._appended(name, packed.count, partial(self._write_packed, packed), expect, beside)
+
     def _appended(
         self,
         name: str,
@@ -149,6 +174,18 @@ class Journal:
             self._connection.execute(_BATCH, (key(stream.id, seqs[0]), seqs[-1], link))
             _insert(self._connection, stream, head, seqs, values or flattened(columns))
 
+    def _write_packed(self, packed: Packed, stream: Stream, head: Head) -> None:
+        first, last = head.seq + 1, head.seq + packed.count
+        if last > MAX_SEQ or stream.framing == 1:
+            raise BadEntry("the stream is full" if last > MAX_SEQ else "the stream's framing is of old")
+        link = packed.link(head.hash, first)
+        self._connection.execute(_BATCH, (key(stream.id, first), last, link))
+        packed.insert(self._connection, key(stream.id, first))
+        # As long as all of a stream's events come packed, its seal need not count them.
+        known = self._tallies.setdefault(stream.id, Tally())
+        if known.events == head.seq:
+            known.add(packed.tally)
+
     def _write_one(self, entry: Entry, stream: Stream, head: Head) -> None:
         """The same for a single entry, without what pays only where there are many."""
         seq = head.seq + 1
@@ -165,7 +202,8 @@ class Journal:
         """End a stream; sealing it again returns the seal it has."""
         with self._writing() as connection, self._keeper:
             stream = self._stream(name)
-            return seal.close(connection, stream, status, extra or {}, self._clock.now_ns())
+            tally = self._tallies.get(stream.id)
+            return seal.close(connection, stream, status, extra or {}, self._clock.now_ns(), tally)
 
     def prune(self, name: str) -> Seal:
         """Remove a sealed stream's events, leaving its manifest and a tombstone."""
@@ -188,6 +226,7 @@ class Journal:
         if undone != self._undone:
             self._undone = undone
             self._streams.clear()
+            self._tallies.clear()
         return self._streams.get(name)
 
     def _stream(self, name: str) -> Stream:

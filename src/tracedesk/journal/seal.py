@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from tracedesk.journal import chain
 from tracedesk.journal.model import Head, JournalError, Seal, Status, Stream
 from tracedesk.journal.sqlite import Connection
 from tracedesk.journal.stream import head_of, span
+from tracedesk.journal.tally import Tally
 from tracedesk.primitives import json
 
 _OPEN_HEAD: Final = """
@@ -18,14 +20,21 @@ WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT 1
 
 
 def close(
-    connection: Connection, stream: Stream, status: Status, extra: Mapping[str, Any], now_ns: int
+    connection: Connection,
+    stream: Stream,
+    status: Status,
+    extra: Mapping[str, Any],
+    now_ns: int,
+    tally: Tally | None = None,
 ) -> Seal:
-    """Write the stream's seal, or return the one it has."""
+    """Write the stream's seal, or return the one it has. A tally of all its events saves counting them."""
     known = of(connection, stream)
     if known is not None:
         return known
     head = head_of(connection, stream)
-    manifest = json.dumps(_manifest(connection, stream, head, extra))
+    if tally is None or tally.events != head.seq:
+        tally = _counted(connection, stream)
+    manifest = json.dumps(_manifest(stream, head, tally, extra))
     row = (stream.id, status, now_ns, manifest, chain.seal(head.hash, status, now_ns, manifest))
     connection.execute("INSERT INTO seal VALUES(?,?,?,?,?)", row)
     return Seal(status, now_ns, json.loads(manifest))
@@ -70,10 +79,14 @@ def bury(connection: Connection, stream: Stream, now_ns: int) -> Seal:
     return known
 
 
-def _manifest(connection: Connection, stream: Stream, head: Head, extra: Mapping[str, Any]) -> dict[str, Any]:
+def _counted(connection: Connection, stream: Stream) -> Tally:
     rows = "FROM event WHERE id BETWEEN ? AND ?"
     counts = dict(connection.execute(f"SELECT kind, count(*) {rows} GROUP BY kind", span(stream)))
-    times = next(connection.execute(f"SELECT min(time_ns), max(time_ns) {rows}", span(stream)))
+    first, last = next(connection.execute(f"SELECT min(time_ns), max(time_ns) {rows}", span(stream)))
+    return Tally(Counter(counts), first, last)
+
+
+def _manifest(stream: Stream, head: Head, tally: Tally, extra: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **extra,
         "stream": stream.name,
@@ -81,7 +94,7 @@ def _manifest(connection: Connection, stream: Stream, head: Head, extra: Mapping
         "genesis": chain.genesis(stream).hex(),
         "events": head.seq,
         "head": head.hash.hex(),
-        "firstTimeNs": times[0],
-        "lastTimeNs": times[1],
-        "counts": counts,
+        "firstTimeNs": tally.first_ns,
+        "lastTimeNs": tally.last_ns,
+        "counts": tally.by_kind,
     }

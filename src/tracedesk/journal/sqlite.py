@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -31,15 +31,24 @@ class Keeper:
     def __init__(self, connection: Connection, tables: Collection[str]) -> None:
         self._tables = frozenset(tables)
         self._is_open = False
-        engine = cast("apsw.Connection", connection)
-        engine.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-        engine.authorizer = self._judge
+        self._engine = cast("apsw.Connection", connection)
+        self._engine.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+        self._engine.authorizer = self._judge
 
     def __enter__(self) -> None:
         self._is_open = True
 
     def __exit__(self, *_: object) -> None:
         self._is_open = False
+
+    @contextlib.contextmanager
+    def away(self) -> Generator[None]:
+        """Judge nothing meanwhile: to judge what native code prepares, it would wait for the interpreter."""
+        self._engine.authorizer = None
+        try:
+            yield
+        finally:
+            self._engine.authorizer = self._judge
 
     def _judge(self, action: int, one: str | None, two: str | None, database: str | None, _: Any) -> int:
         if self._is_open or action not in _WRITES or database not in ("main", None):
@@ -110,6 +119,16 @@ def connect(
     if create and not read_only:
         flags |= apsw.SQLITE_OPEN_CREATE
     return cast("Connection", _Connection(str(path), flags=flags, vfs=vfs))
+
+
+def load(connection: Connection, library: str, entry: str) -> None:
+    """Let a connection use an extension; statements still cannot load any."""
+    engine = cast("apsw.Connection", connection)
+    engine.enable_load_extension(True)
+    try:
+        engine.load_extension(library, entry)
+    finally:
+        engine.enable_load_extension(False)
 
 
 def plan_once(connection: Connection) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.codegraph.etg.bench import Bench
 from tests.support import run, until
-from tracedesk.codegraph.etg.carrier import Carrier
 from tracedesk.journal import Journal
+from tracedesk.journal.carrier import Carrier
 
 
 def steps(bench: Bench, count: int) -> None:

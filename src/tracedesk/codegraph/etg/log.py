@@ -17,7 +17,6 @@ from typing import Final
 from tracedesk.codegraph.etg import body, marks, projection, rebuild, records, schema
 from tracedesk.codegraph.etg.again import repeated
 from tracedesk.codegraph.etg.body import Facts, Prepared, Stored
-from tracedesk.codegraph.etg.carrier import Carrier, Room, lengthen
 from tracedesk.codegraph.etg.checks import check
 from tracedesk.codegraph.etg.model import (
     IDLE_NS,
@@ -32,6 +31,7 @@ from tracedesk.codegraph.etg.model import (
 from tracedesk.codegraph.etg.tail import Known, Tail
 from tracedesk.journal import Journal, JournalBusy, JournalError, Stream
 from tracedesk.journal.append import Transaction
+from tracedesk.journal.carrier import Carrier, Room, lengthen
 from tracedesk.journal.file import SMALL_PAGE, key
 from tracedesk.journal.sqlite import Connection, Patience, SQLiteError, plan_once
 from tracedesk.journal.stream import every
