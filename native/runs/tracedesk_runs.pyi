@@ -6,7 +6,9 @@ from typing import Any
 __version__: str
 __file__: str
 TABLES: str
-"""The statements that make the tables of zones."""
+"""The statements that make the tables which only packed files have."""
+FIND_TEXT: str
+"""The query for the number of a text, by its kind and value."""
 
 _Given = tuple[int | None, int | None, bytes | None, bytes | None]
 """Severity, category, GUID and faults."""

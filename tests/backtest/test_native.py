@@ -23,6 +23,8 @@ from tests.support import run
 from tracedesk.backtest import Recorder, native, runs, schema
 from tracedesk.backtest.bodies import encode, plain
 from tracedesk.backtest.model import EventType
+from tracedesk.backtest.query import Recording
+from tracedesk.backtest.schema import ORDER_TEXT, POSITION_TEXT, SYMBOL_TEXT
 from tracedesk.home import Home
 from tracedesk.journal import Journal, Reader, verify
 from tracedesk.journal.sqlite import connect
@@ -66,34 +68,62 @@ def test_either_way_a_run_has_the_same_journal_and_the_same_tables(
         assert sealed.manifest[name] == counted.manifest[name]
 
 
+async def told(home: Path, run_id: str) -> list[Any]:
+    """What a desk tells about a causal run."""
+    async with agent(home) as desk:
+        by_type = {"runId": run_id, "eventType": "TradeExecution", "pageSize": 50}
+        about = {"runId": run_id, "entityType": "SecuritySymbol", "entityValue": "sym01", "format": "table"}
+        by_order = {"runId": run_id, "entityType": "OrderId", "entityValue": causal_order()}
+        at = {"runId": run_id, "timestamp": "2024-01-02T14:40:00Z"}
+        return [
+            (await desk.call("get_events_by_type", **by_type, pageIndex=3))["events"],
+            (await desk.call("get_events_by_entity", **by_order))["events"],
+            (await desk.call("get_events_by_entity", **about))["tables"],
+            (await desk.call("get_state_snapshot", **at))["state"],
+        ]
+
+
 def test_a_packed_run_is_told_alike_by_a_desk_without_the_native_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Recorder(tmp_path, "x") as rec:
         record(rec, causal(6_000))
-    order = causal_order()
-
-    async def asked() -> list[Any]:
-        async with agent(tmp_path) as desk:
-            by_type = {"runId": rec.run_id, "eventType": "TradeExecution", "pageSize": 50}
-            by_order = {"runId": rec.run_id, "entityType": "OrderId", "entityValue": order}
-            return [
-                (await desk.call("get_events_by_type", **by_type, pageIndex=3))["events"],
-                (await desk.call("get_events_by_entity", **by_order))["events"],
-                (await desk.call("get_state_snapshot", runId=rec.run_id, timestamp="2024-01-02T14:40:00Z"))[
-                    "state"
-                ],
-            ]
-
-    natively = run(asked())
+    natively = run(told(tmp_path, rec.run_id))
     monkeypatch.setenv(SWITCH, "off")
-    assert run(asked()) == natively
+    assert run(told(tmp_path, rec.run_id)) == natively
     assert len(natively[0]) == 50
-    assert natively[1]
+    assert all(natively)
 
 
 def causal_order() -> str:
     return next(sample.properties["OrderId"] for sample in causal(600) if "OrderId" in sample.properties)
+
+
+def test_every_text_is_found_among_many_and_no_other(tmp_path: Path) -> None:
+    """So many that some are looked for in one place, and that they fill several shelves."""
+    names = [f"{number:x}" for number in range(90_000)]
+    with Recorder(tmp_path, "x") as rec:
+        for name in names:
+            rec.order_cancelled(START_NS, name)
+        rec.order_cancelled(START_NS, "SYM", symbol="SYM")
+    with Reader(rec.path) as reader:
+        recording = Recording.of(reader, rec.run_id)
+        assert recording is not None
+        assert [recording.text(ORDER_TEXT, name) for name in names] == list(range(1, 90_001))
+        both = [recording.text(kind, "SYM") for kind in (SYMBOL_TEXT, ORDER_TEXT)]
+        assert both == [90_001, 90_002]
+        assert {recording.text(kind, "0") for kind in (SYMBOL_TEXT, POSITION_TEXT)} == {None}
+        assert all(recording.text(ORDER_TEXT, f"-{name}") is None for name in names[::100])
+
+
+def test_a_run_of_the_first_packed_kind_is_told_alike(tmp_path: Path) -> None:
+    """Those files had an index over their texts."""
+    with Recorder(tmp_path, "x") as rec:
+        record(rec, causal(6_000))
+    now = run(told(tmp_path, rec.run_id))
+    with Journal(rec.path) as journal:
+        journal.connection.execute("DROP TABLE named; CREATE UNIQUE INDEX older ON text(kind, value)")
+    assert run(told(tmp_path, rec.run_id)) == now
 
 
 @pytest.mark.parametrize("begun", ["natively", "by Python"])

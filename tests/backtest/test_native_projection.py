@@ -73,9 +73,9 @@ def batches(events: Sequence[Told], steps: Sequence[int]) -> Iterator[tuple[int,
         done, turn = done + size, turn + 1
 
 
-def opened() -> Connection:
+def opened(*, packed: bool = False) -> Connection:
     connection = connect(Path(":memory:"))
-    schema.create(connection, indexed=False)
+    schema.create(connection, indexed=False, packed=packed)
     return connection
 
 
@@ -107,7 +107,7 @@ def in_python(
 
 
 def loaded() -> Connection:
-    connection = opened()
+    connection = opened(packed=True)
     engine: Any = connection
     engine.enable_load_extension(True)
     (library,) = Path(str(tracedesk_runs.__file__)).parent.glob("*.so")

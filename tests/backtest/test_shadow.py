@@ -72,7 +72,7 @@ def test_a_shadow_that_forgot_texts_finds_them_though_it_is_interrupted(tmp_path
             return iter([(7,)])
 
     with closing(connect(tmp_path / "x.db")) as connection:
-        connection.execute(schema.TABLES)
+        connection.execute(schema.ROW_TABLES)
         texts = Texts(remembered=1)
         for event in range(3):
             texts.number(2, f"order {event}", event)

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 import apsw
 import pytest
+import tracedesk_runs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.backtest.zones import BASE, MEMORY, ZONE, Facts, Plain, Shape, Zoned, engine, made, opened
+from tracedesk.backtest import schema
 from tracedesk.journal.sqlite import Connection
 
 Query = tuple[str, tuple[Any, ...]]
@@ -237,18 +239,17 @@ def test_a_table_of_the_name_comes_first(kind: str) -> None:
 def test_zones_of_temporary_tables_come_first() -> None:
     facts, zoned, _ = written(Shape(10, 1))
     assert len(list(zoned.connection.execute("SELECT * FROM fact"))) == 10
-    ((tables,),) = zoned.connection.execute("SELECT zones_tables()")
-    zoned.connection.execute(tables.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+    tables = tracedesk_runs.TABLES.replace("CREATE TABLE", "CREATE TEMP TABLE")
+    zoned.connection.execute(tables)
     zoned.begin()
     other = made(Shape(ZONE + 5, 8))
     zoned.connection.execute("DELETE FROM given")
-    zoned.connection.execute("DELETE FROM text")
     zoned.connection.execute("DELETE FROM slot")
     zoned.write(other, ZONE)
     assert list(zoned.connection.execute("SELECT * FROM fact")) == other.rows[:ZONE]
     zoned.write(other, 5)
     assert list(zoned.connection.execute("SELECT * FROM fact")) == other.rows
-    for table in ("zone", "strip", "seen"):
+    for table in (*schema.PACKED_ALONE, "text"):
         zoned.connection.execute(f"DROP TABLE temp.{table}")
     found = zoned.connection.execute("SELECT event, ts FROM fact")
     assert list(found) == [(row[0], row[2]) for row in facts.rows]

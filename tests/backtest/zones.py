@@ -147,9 +147,7 @@ class Zoned:
     def __init__(self, path: Path = MEMORY) -> None:
         self.connection = opened(path)
         self.connection.pragma("journal_mode", "WAL")
-        self.connection.execute(schema.TABLES + schema.GUIDS)
-        ((tables,),) = self.connection.execute("SELECT zones_tables()")
-        self.connection.execute(tables)
+        schema.create(self.connection, packed=True)
         self.begin()
 
     def begin(self) -> None:

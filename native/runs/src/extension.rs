@@ -27,6 +27,7 @@ fn register(db: Connection) -> Result<bool> {
     crate::project_door::register(&db)?;
     append::register(&db)?;
     crate::fact::register(&db)?;
+    crate::named::register(&db)?;
     crate::zones::door::register(&db)?;
     Ok(false)
 }

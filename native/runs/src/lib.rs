@@ -8,6 +8,8 @@ pub mod extension;
 pub mod fact;
 pub mod facts;
 pub mod handles;
+mod hash;
+pub mod named;
 pub mod project;
 mod project_door;
 #[cfg(feature = "python")]

@@ -9,7 +9,11 @@ use std::sync::PoisonError;
 #[pymodule]
 fn tracedesk_runs(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("TABLES", crate::zones::TABLES)?;
+    module.add(
+        "TABLES",
+        [crate::zones::TABLES, crate::named::TABLES].concat(),
+    )?;
+    module.add("FIND_TEXT", crate::named::FIND)?;
     module.add_class::<Tape>()?;
     module.add_class::<Packed>()?;
     module.add_class::<Projector>()?;

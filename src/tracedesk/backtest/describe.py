@@ -34,6 +34,7 @@ _NAMES_TOKENS: Final = 120
 _MOST_NAMES: Final = 12
 _LONGEST_SAMPLE: Final = 24
 _LONGEST_CONFIG: Final = 400
+_NAMES: Final = "SELECT count(DISTINCT t.id) FROM used u CROSS JOIN text t ON t.id = u.text WHERE t.kind = ?"
 _PATHS: Final = "path, numbers, texts, decimals, unfit, booleans, nulls, objects, arrays, min, max, sample"
 
 
@@ -111,7 +112,7 @@ def _add_names(recording: Recording, run: dict[str, Any], room: _Room) -> list[s
     """Configuration, symbols and indicators as far as there is room; which of them are not whole."""
     left_out = _add_config(recording, run, room)
     for name, kind in (("symbols", SYMBOL_TEXT), ("indicators", INDICATOR_TEXT)):
-        total = next(recording.connection.execute("SELECT count(*) FROM text WHERE kind = ?", (kind,)))[0]
+        total = next(recording.connection.execute(_NAMES, (kind,)))[0]
         found = _some(_most_used(recording, kind), room)
         if total:
             run[name] = found
@@ -135,7 +136,7 @@ def _add_config(recording: Recording, run: dict[str, Any], room: _Room) -> list[
 
 def _most_used(recording: Recording, kind: int) -> list[str]:
     query = (
-        "SELECT t.value FROM text t JOIN used u ON u.text = t.id WHERE t.kind = ? "
+        "SELECT t.value FROM used u CROSS JOIN text t ON t.id = u.text WHERE t.kind = ? "
         "GROUP BY t.id ORDER BY sum(u.n) DESC, t.id LIMIT ?"
     )
     return [value for (value,) in recording.connection.execute(query, (kind, _MOST_NAMES))]

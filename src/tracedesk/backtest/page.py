@@ -49,6 +49,10 @@ _ENTITIES: Final[Mapping[str, tuple[str, int]]] = {
 }
 _PREFIXES: Final[Mapping[int, str]] = {ORDER_TEXT: "o", POSITION_TEXT: "p"}
 _KINDS: Final[Mapping[str, int]] = {ORDER: ORDER_TEXT, POSITION: POSITION_TEXT}
+_FOLDED: Final = (
+    "SELECT DISTINCT t.id FROM used u CROSS JOIN text t ON t.id = u.text "
+    "WHERE t.kind = ? AND lower(t.value) = lower(?)"
+)
 
 
 @dataclass(slots=True)
@@ -134,16 +138,14 @@ def _span(ask: Ask) -> Span:
 def find_text(recording: Recording, kind: int, value: str) -> tuple[int, ...]:
     """The numbers of a text: exact; else a symbol in whatever case, or an order by its short id or GUID."""
     text = value.encode("utf-8", "replace").decode()
-    exact = "SELECT id FROM text WHERE kind = ? AND value = ?"
     for candidate in dict.fromkeys((text, text.lower())):
-        found = [id for (id,) in recording.connection.execute(exact, (kind, candidate))]
-        if found and (candidate == text or kind in _PREFIXES):
-            return tuple(found)
+        found = recording.text(kind, candidate)
+        if found is not None and (candidate == text or kind in _PREFIXES):
+            return (found,)
     if kind in _PREFIXES:
         return _by_number(recording, kind, text)
     if kind == SYMBOL_TEXT:
-        folded = "SELECT id FROM text WHERE kind = ? AND lower(value) = lower(?)"
-        return tuple(id for (id,) in recording.connection.execute(folded, (kind, text)))
+        return tuple(id for (id,) in recording.connection.execute(_FOLDED, (kind, text)))
     return ()
 
 
@@ -191,13 +193,12 @@ def shortener(recording: Recording) -> tables.Shorten:
 
 
 def _short_id(recording: Recording, kind: int, value: str) -> str:
-    exact = "SELECT id FROM text WHERE kind = ? AND value = ?"
-    for (number,) in recording.connection.execute(exact, (kind, value)):
-        short = f"{_PREFIXES[kind]}{number}"
-        # Another order may really be called so; then the long id is the only clear one.
-        taken = any(recording.connection.execute(exact, (kind, short)))
-        return value if taken else short
-    return value
+    number = recording.text(kind, value)
+    if number is None:
+        return value
+    short = f"{_PREFIXES[kind]}{number}"
+    # Another order may really be called so; then the long id is the only clear one.
+    return short if recording.text(kind, short) is None else value
 
 
 # --- events as the contract shows them ------------------------------------------------------------

@@ -204,6 +204,17 @@ class Recording:
         """The words by which a statement names the index that serves a column of `fact`."""
         return "" if self.is_packed else f"INDEXED BY {_INDEXES[column]}"
 
+    def text(self, kind: int, value: str) -> int | None:
+        """The number of a text, exactly as it is."""
+        for (number,) in self.connection.execute(self._find_text, (kind, value)):
+            return number
+        return None
+
+    @cached_property
+    def _find_text(self) -> str:
+        core = native.core() if self.is_packed and schema.has_names(self.connection) else None
+        return schema.FIND_TEXT if core is None else core.FIND_TEXT
+
     # --- time
 
     @cached_property

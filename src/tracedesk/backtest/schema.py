@@ -14,6 +14,7 @@ fact        one row per event, in a file of version ROWS; one of version PACKED 
             (native/runs/README.md). `symbol`, `order_ref`, `position_ref`, `indicator` are `text.id`;
             `slot` is `slot.id`; `parent` is a seq, as in the journal; `errors` has the bits HAS_WARNING and
             HAS_ERROR.
+named       where a text is found by its value, in a file of version PACKED; else an index of `text` does it.
 fault       the validation errors of an event, as JSON: [{"Field", "Error", "Severity"}].
 text        texts by number and number by text; `kind` is one of the numbers below. Exact texts: `canonical`.
 used        how many events of a type name a symbol or an indicator (kinds SYMBOL and INDICATOR only; for
@@ -88,13 +89,6 @@ CREATE TABLE IF NOT EXISTS given(
   faults BLOB
 ) STRICT;
 CREATE TABLE IF NOT EXISTS fault(event INTEGER PRIMARY KEY, list BLOB NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS text(
-  id INTEGER PRIMARY KEY,
-  kind INTEGER NOT NULL,
-  value TEXT NOT NULL,
-  event INTEGER NOT NULL,
-  UNIQUE(kind, value)
-) STRICT;
 CREATE TABLE IF NOT EXISTS used(
   text INTEGER NOT NULL,
   type INTEGER NOT NULL,
@@ -197,7 +191,14 @@ CREATE TABLE IF NOT EXISTS checkpoint(
 ) STRICT;
 """
 
-FACT: Final = """
+ROW_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS text(
+  id INTEGER PRIMARY KEY,
+  kind INTEGER NOT NULL,
+  value TEXT NOT NULL,
+  event INTEGER NOT NULL,
+  UNIQUE(kind, value)
+) STRICT;
 CREATE TABLE IF NOT EXISTS fact(
   event INTEGER PRIMARY KEY,
   type INTEGER NOT NULL,
@@ -235,6 +236,8 @@ INDEXES: Final = (
 )
 """Partial ones are used when the query says the same: `symbol = ?` implies that it is not null."""
 
+FIND_TEXT: Final = "SELECT id FROM text WHERE kind = ?1 AND value = ?2"
+
 DERIVED: Final = (
     "fact",
     "fault",
@@ -252,14 +255,14 @@ DERIVED: Final = (
 """What a rebuild empties and fills again."""
 
 
-ZONES: Final = ("zone", "strip", "seen")
+PACKED_ALONE: Final = ("zone", "strip", "seen", "named")
 
 
 def create(connection: Connection, *, indexed: bool = True, packed: bool = False) -> None:
     """Make the tables, and the indexes unless they are to be built at the end."""
     core = native.core() if packed else None
     connection.execute(TABLES + GUIDS)
-    connection.execute(FACT if core is None else core.TABLES + CHECKPOINTS)
+    connection.execute(ROW_TABLES if core is None else core.TABLES + CHECKPOINTS)
     if indexed and core is None:
         create_indexes(connection)
 
@@ -271,7 +274,7 @@ def create_indexes(connection: Connection) -> None:
 
 def drop(connection: Connection) -> None:
     """Remove everything that a rebuild makes."""
-    for table in (*DERIVED, *ZONES):
+    for table in (*DERIVED, *PACKED_ALONE):
         if _has(connection, table):
             connection.execute(f"DROP TABLE main.{table}")
 
@@ -279,6 +282,11 @@ def drop(connection: Connection) -> None:
 def version(connection: Connection) -> int:
     """The version of the file's tables."""
     return PACKED if _has(connection, "zone") else ROWS
+
+
+def has_names(connection: Connection) -> bool:
+    """Whether texts are found by `named`; the first packed files had an index, like those of rows."""
+    return _has(connection, "named")
 
 
 def is_indexed(connection: Connection) -> bool:

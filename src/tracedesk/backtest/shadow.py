@@ -59,7 +59,7 @@ def prepare(reader: Reader, run: str) -> None:
 
 def _cast(reader: Reader, stream: Stream) -> Shadow:
     shadow = _shadows[reader] = Shadow(Projector.of(stream))
-    for statement in (schema.TABLES + schema.FACT).split(";"):
+    for statement in (schema.TABLES + schema.ROW_TABLES).split(";"):
         name = statement.partition("EXISTS ")[2].partition("(")[0]
         if name in schema.DERIVED:
             reader.connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))

@@ -1,6 +1,8 @@
 //! Texts by number: symbols, ids and names are stored once.
 
 use super::forgotten::Forgotten;
+use crate::hash::hash;
+use crate::named;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Result, Statement};
 use std::hash::{BuildHasher, RandomState};
 
@@ -133,10 +135,7 @@ impl<'a> Lookup<'a> {
         let text = String::from_utf8_lossy(text);
         let find = match (&mut self.find, self.db) {
             (Some(find), _) => find,
-            (find, Some(db)) => {
-                let query = "SELECT id FROM text WHERE kind = ? AND value = ?";
-                find.insert(db.prepare(query)?)
-            }
+            (find, Some(db)) => find.insert(db.prepare(named::FIND)?),
             (None, None) => return Ok(None),
         };
         loop {
@@ -245,50 +244,4 @@ impl Known {
         }
         self.rebuild();
     }
-}
-
-const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// A hash that nobody who does not know the key can make texts for.
-#[inline]
-fn hash(text: &[u8], key: u64) -> u64 {
-    let mut state = key ^ (text.len() as u64).wrapping_mul(ODD);
-    for word in text.chunks_exact(8) {
-        state = folded(state ^ eight(word), key | 1);
-    }
-    folded(state ^ last_bytes(text), ODD)
-}
-
-/// The last eight bytes or, of a shorter text, all of them in some order.
-#[inline]
-fn last_bytes(text: &[u8]) -> u64 {
-    let length = text.len();
-    if length >= 8 {
-        return eight(&text[length - 8..]);
-    }
-    if length >= 4 {
-        return four(text) | four(&text[length - 4..]) << 32;
-    }
-    let byte = |at: usize| text.get(at).copied().map_or(0, u64::from);
-    byte(0) | byte(length / 2) << 8 | byte(length.wrapping_sub(1)) << 16
-}
-
-#[inline]
-fn eight(bytes: &[u8]) -> u64 {
-    bytes
-        .first_chunk()
-        .map_or(0, |word| u64::from_le_bytes(*word))
-}
-
-#[inline]
-fn four(bytes: &[u8]) -> u64 {
-    bytes
-        .first_chunk()
-        .map_or(0, |word| u64::from(u32::from_le_bytes(*word)))
-}
-
-#[inline]
-fn folded(left: u64, right: u64) -> u64 {
-    let product = u128::from(left).wrapping_mul(u128::from(right));
-    (product as u64) ^ ((product >> 64) as u64)
 }

@@ -4,10 +4,12 @@ use super::chunks::{Chunk, Join, Moment, Span};
 use super::parts::{merged, Part};
 use super::paths::Path;
 use super::Projector;
+use crate::named;
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, Result, Statement};
 
 const INSERT_TEXT: &str = "INSERT INTO text VALUES(?,?,?,?)";
+const INSERT_NAMED: &str = "INSERT INTO named VALUES(?,?)";
 const INSERT_SLOT: &str = "INSERT INTO slot VALUES(?,?,?,?,?,?)";
 const INSERT_FAULT: &str = "INSERT INTO fault VALUES(?,?)";
 const INSERT_CHECKPOINT: &str = "INSERT INTO checkpoint VALUES(?,?,?,?,?)";
@@ -78,11 +80,17 @@ fn or_null(number: u32) -> Option<u32> {
 /// One row a statement: sixteen at a time were measured to take half as long again.
 fn texts(db: &Connection, projector: &Projector) -> Result<()> {
     let mut rows = Rows::of(db, INSERT_TEXT);
+    let mut places = Vec::with_capacity(projector.texts.rows().len());
     for row in projector.texts.rows() {
         let value = String::from_utf8_lossy(row.value);
         rows.put(&[&row.id, &row.kind, &value.as_ref(), &row.event])?;
+        places.push((named::row(row.id, value.as_bytes()), row.event));
     }
-    Ok(())
+    places.sort_unstable();
+    let mut rows = Rows::of(db, INSERT_NAMED);
+    places
+        .iter()
+        .try_for_each(|(id, event)| rows.put(&[id, event]))
 }
 
 fn slots(db: &Connection, projector: &Projector) -> Result<()> {

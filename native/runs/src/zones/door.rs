@@ -1,6 +1,6 @@
 //! A way for Python and SQL to a `Zones`, for tests: `zones_write(handle, first seq, a blob for each column)`.
 
-use super::{Zones, TABLES};
+use super::Zones;
 use crate::facts::Facts;
 use crate::handles::Handles;
 use rusqlite::functions::{Context, FunctionFlags};
@@ -14,7 +14,6 @@ const ARGUMENTS: i32 = 13;
 /// Make the functions known to a connection.
 pub fn register(db: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_DIRECTONLY;
-    db.create_scalar_function("zones_tables", 0, flags, |_| Ok(TABLES))?;
     db.create_scalar_function("zones_write", ARGUMENTS, flags, write)
 }
 
