@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import shutil
 from pathlib import Path
 
@@ -10,7 +12,6 @@ import pytest
 from tests.journal.samples import entries, raw, rows
 from tracedesk.journal import Journal, verify
 from tracedesk.journal.room import make_room
-from tracedesk.journal.sqlite import SQLiteError
 
 _SIZE = 2_000_000
 
@@ -76,7 +77,40 @@ def test_a_log_written_back_is_used_again_from_its_beginning(journal: Journal, p
 
 def test_room_that_cannot_be_made_is_told_and_does_no_harm(journal: Journal, path: Path) -> None:
     journal.open("a", "run")
-    with pytest.raises(SQLiteError, match="too big"):
-        make_room(path, 2_000_000_000)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_SIZE, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            make_room(path, 2 * _SIZE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert journal.append("a", entries(1)) == range(1, 2)
     assert verify(path).is_sound
+
+
+def test_a_file_without_a_log_gets_none(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        make_room(tmp_path / "x.db", _SIZE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_commit_that_lengthens_the_log_meanwhile_is_kept(
+    journal: Journal, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.open("a", "run")
+    look = os.fstat
+
+    def late(descriptor: int) -> os.stat_result:
+        seen = look(descriptor)
+        journal.append("a", entries(100))
+        return seen
+
+    monkeypatch.setattr(os, "fstat", late)
+    make_room(path, _SIZE)
+    monkeypatch.undo()
+    events = verify(path).events
+    shutil.copyfile(path, left := path.with_name("left.db"))
+    shutil.copyfile(_log(path), _log(left))
+    report = verify(left)
+    assert (report.events, report.faults) == (events, [])
+    assert events >= 200

@@ -6,7 +6,7 @@ import logging
 import threading
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final, NamedTuple
+from typing import Final
 
 from tracedesk.journal.room import make_room
 from tracedesk.journal.sqlite import Connection, Patience, SQLiteError, connect
@@ -17,11 +17,7 @@ _PASSES: Final = 4
 """Tries to carry also what was logged meanwhile: only when nothing is left does the log begin anew."""
 
 
-class Room(NamedTuple):
-    """How long a log should be, and how much of that is used."""
-
-    size: int
-    used: int
+_STAYS: Final = "what was logged stays in the write-ahead log for now: %s"
 
 
 class Carrier:
@@ -29,62 +25,88 @@ class Carrier:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._asked: SimpleQueue[tuple[Room | None] | None] = SimpleQueue()
-        """Room to be made, none to carry; at last nothing."""
+        self._asked: SimpleQueue[int | None] = SimpleQueue()
+        """How long the log should be, 0 to carry; at last nothing."""
         self._thread: threading.Thread | None = None
+        self._is_asked = False
+        self._is_open = True
+
+    def follow(self, connection: Connection, soon: int, now: int) -> None:
+        """Have it done whenever this connection's log reaches `soon` pages.
+
+        A log begins anew only when nobody is ahead, which nobody can see to who does not write himself: at
+        `now` pages the one who commits carries what has come since, which is little then.
+        """
+
+        def grown(connection: Connection, _: str, pages: int) -> int:
+            if pages >= now:
+                _carry_rest(connection)
+            elif pages >= soon and not self._is_asked:
+                self.ask()
+            self._is_asked = pages >= soon
+            return 0
+
+        connection.set_wal_hook(grown)
 
     def ask(self) -> None:
         """Have it done now; who asks does not wait. Not for two threads at once."""
-        self._ask(None)
+        self._ask(0)
 
-    def make_room(self, room: Room) -> None:
+    def make_room(self, size: int) -> None:
         """Have the log lengthened before its events do it, as a favour: it may not come about."""
-        self._ask(room)
+        self._ask(size)
 
-    def _ask(self, room: Room | None) -> None:
-        self._asked.put((room,))
+    def _ask(self, size: int) -> None:
+        self._asked.put(size)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="carry events", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """End the thread after what was asked."""
+        """End the thread after what was asked, but for room that nobody will need."""
+        self._is_open = False
         self._asked.put(None)
         if self._thread is not None:
             self._thread.join()
 
     def _work(self) -> None:
         connection: Connection | None = None
-        while (asked := self._asked.get()) is not None:
-            (room,) = asked
-            if room is not None:
-                lengthen(self._path, room)
+        while (size := self._asked.get()) is not None:
+            if size:
+                self._lengthen(size)
                 continue
             try:
                 connection = connection or _connected(self._path)
                 _carry(connection)
             except SQLiteError as problem:
-                # Nothing is lost: it is tried again, and the engine carries by itself a long log.
-                log.warning("what was logged stays in the write-ahead log for now: %s", problem)
+                # Nothing is lost: it is tried again, also by whoever commits to a long log.
+                log.warning(_STAYS, problem)
                 if connection is not None:
                     connection.close()
                 connection = None
         if connection is not None:
             connection.close()
 
-
-def lengthen(path: Path, room: Room) -> None:
-    """Make room in a file's log; where that cannot be, its events do."""
-    try:
-        make_room(path, room.size, room.used)
-    except (SQLiteError, OSError) as problem:
-        log.info("no room was made in the write-ahead log: %s", problem)
+    def _lengthen(self, size: int) -> None:
+        """Make room in the log; where that cannot be, events do."""
+        try:
+            make_room(self._path, size, lambda: self._is_open)
+        except OSError as problem:
+            log.info("no room was made in the write-ahead log: %s", problem)
 
 
 def _connected(path: Path) -> Connection:
     connection = connect(path, create=False)
     connection.set_busy_handler(Patience())
     return connection
+
+
+def _carry_rest(connection: Connection) -> None:
+    """What fails here must not look as if the commit had, which is on the disk."""
+    try:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    except SQLiteError as problem:
+        log.warning(_STAYS, problem)
 
 
 def _carry(connection: Connection) -> None:

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import closing
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tracedesk.journal.sqlite import Connection, connect
-from tracedesk.primitives.disk import sync
-
-_NAP_SECONDS: Final = 0.001
-_TRIES: Final = 50
+_PIECE: Final = 1 << 20
+"""Bytes between two syncs: a commit that comes meanwhile waits for no more than these."""
 
 
-def make_room(path: Path, size: int, used: int = 0) -> None:
-    """Have the log of a file that is open for writing take `size` bytes on the disk, `used` of them so far.
+def make_room(path: Path, size: int, is_wanted: Callable[[], bool] = lambda: True) -> None:
+    """Have the log of a file that is open for writing take `size` bytes on the disk, while that is wanted.
 
     A commit that lengthens its log waits for the file system to note the length as well, which takes as long
     again as all else it does; one that overwrites what is there does not. The log keeps its length until the
-    last connection is closed. Whoever writes is waited for but briefly; then this raises a `BusyError`.
+    last connection is closed.
+
+    Nobody is locked out: what is added is always behind the end, wherever a commit has put that, and the next
+    commits overwrite it. Zeros are no frame of a log, so nobody reads them. Nobody has a lock on the log
+    itself either, which closing it would take away.
     """
-    log = path.with_name(f"{path.name}-wal")
-    if log.exists() and log.stat().st_size >= size:
-        return
-    with closing(connect(path, create=False)) as connection:
-        connection.set_busy_handler(_is_patient)
-        _fill(connection, size - used)
-        sync(log)  # nobody has a lock on it, so that closing it takes none away
-
-
-def _is_patient(tries: int) -> bool:
-    time.sleep(_NAP_SECONDS)
-    return tries < _TRIES
-
-
-def _fill(connection: Connection, size: int) -> None:
-    """Write pages to the log that are never committed: the next commits overwrite them."""
-    connection.execute("BEGIN IMMEDIATE")
+    log = os.open(path.with_name(f"{path.name}-wal"), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     try:
-        connection.execute("CREATE TABLE room(filler BLOB)")
-        connection.execute("INSERT INTO room VALUES(zeroblob(?))", (size,))
-        connection.cache_flush()
+        while is_wanted() and (left := size - os.fstat(log).st_size) > 0:
+            os.write(log, bytes(min(left, _PIECE)))
+            os.fsync(log)
     finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        os.close(log)

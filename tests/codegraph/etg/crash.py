@@ -65,8 +65,8 @@ def ours(bench: Bench, new: NewEvent, acknowledge: Acknowledge) -> None:
 
 
 def ours_carrying(bench: Bench, new: NewEvent, acknowledge: Acknowledge) -> None:
-    """What was logged is carried into the file after every other event, so that kills fall into that too."""
-    with patch.object(log, "CHECKPOINT", 2):
+    """What was logged is carried into the file after a few events, so that kills fall into that too."""
+    with patch.object(log, "CARRY_PAGES", 20), patch.object(log, "MOST_PAGES", 40):
         ours(bench, new, acknowledge)
 
 

@@ -19,6 +19,7 @@ from tracedesk.codegraph.etg.model import LARGEST_PAYLOAD, Logged, NewEvent, eve
 from tracedesk.contract import Annotations, Call, Tool
 from tracedesk.errors import STANDARD, ToolError
 from tracedesk.journal import Journal, Reader, verify
+from tracedesk.journal.file import SMALL_PAGE
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import is_uuid, uuid7
 from tracedesk.primitives.time import parse
@@ -611,31 +612,37 @@ def test_closing_waits_for_nobody_and_leaves_the_rest_to_the_next(bench: Bench) 
 def test_who_cannot_wait_goes_on_while_what_was_logged_is_carried_into_the_file(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "CHECKPOINT", 64)  # before more room is made, which others do wait for
+    monkeypatch.setattr(log, "CARRY_PAGES", 100)
     bench.log("a", "tool_start")
     with Journal(bench.path):  # so that the logger's is not the last to close, which would carry as well
         before = bench.path.stat().st_size
-        for number in range(log.CHECKPOINT):
-            payload = {"message": f"step {number}", "graph_version": "v"}
-            assert bench.etg.log_at_once(NewEvent("a", "checkpoint", payload)) is not None
+        for number in range(64):
+            assert bench.etg.log_at_once(step(number)) is not None
         bench.etg.close()
         assert bench.path.stat().st_size > before
-    assert len(bench.view("a").events) == 1 + log.CHECKPOINT
+    assert len(bench.view("a").events) == 65
 
 
-def test_room_is_made_ahead_of_the_events(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_STEP", 20)
+def step(number: int) -> NewEvent:
+    return NewEvent("a", "checkpoint", {"message": f"step {number}", "graph_version": "v"})
+
+
+def test_room_is_made_for_the_events_that_follow_the_first(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "MOST_PAGES", 512)
     bench.log("a", "tool_start")
-    ahead = bench.path.with_name(f"{bench.path.name}-wal")
-    room = ahead.stat().st_size
-    for number in range(60):
-        told = NewEvent("a", "checkpoint", {"message": f"step {number}", "graph_version": "v"})
-        assert bench.etg.log_at_once(told) or bench.etg.log(told)
-        if number % 20 == 19:
-            run(until(lambda room=room: ahead.stat().st_size > room))
-            room = ahead.stat().st_size
-    assert room < 2 * 60 * 9 * 4096
-    assert len(bench.view("a").events) == 61
+    run(until(lambda: ahead(bench).stat().st_size >= 512 * SMALL_PAGE))
+    room = ahead(bench).stat().st_size
+    for number in range(20):
+        assert bench.etg.log_at_once(step(number)) is not None
+    assert ahead(bench).stat().st_size == room
+    assert len(bench.view("a").events) == 21
+
+
+def ahead(bench: Bench) -> Path:
+    """The write-ahead log."""
+    return bench.path.with_name(f"{bench.path.name}-wal")
 
 
 def test_a_flawed_event_is_refused_also_at_once_and_the_next_is_logged(bench: Bench) -> None:
@@ -645,12 +652,14 @@ def test_a_flawed_event_is_refused_also_at_once_and_the_next_is_logged(bench: Be
     assert at_once(bench) is not None
 
 
-def test_the_write_ahead_log_stays_small_however_much_is_logged(bench: Bench) -> None:
+def test_the_write_ahead_log_stays_small_however_much_is_logged(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "CARRY_PAGES", 400)
+    monkeypatch.setattr(log, "MOST_PAGES", 512)
     for number in range(600):
         bench.log(f"a{number % 7}", "checkpoint", {"message": f"step {number}", "graph_version": "v"})
         bench.clock.advance(10)
-    with Journal(bench.path) as other:
-        page = int(other.connection.pragma("page_size"))
-    ahead = bench.path.with_name(f"{bench.path.name}-wal").stat().st_size
-    assert 200 < ahead / page < 40 * log.CHECKPOINT
+    pages = ahead(bench).stat().st_size / SMALL_PAGE
+    assert 512 <= pages < 1_024
     assert verify(bench.path).is_sound

@@ -31,7 +31,7 @@ from tracedesk.codegraph.etg.model import (
 from tracedesk.codegraph.etg.tail import Known, Tail
 from tracedesk.journal import Journal, JournalBusy, JournalError, Stream
 from tracedesk.journal.append import Transaction
-from tracedesk.journal.carrier import Carrier, Room, lengthen
+from tracedesk.journal.carrier import Carrier
 from tracedesk.journal.file import SMALL_PAGE, key
 from tracedesk.journal.sqlite import Connection, Patience, SQLiteError, plan_once
 from tracedesk.journal.stream import every
@@ -49,17 +49,13 @@ BATCH: Final = 200
 MOST_FOLDED: Final = 20_000
 """Call records that one catching up folds; what is left is for the next."""
 
-CHECKPOINT: Final = 768
-"""Events after which what was logged is carried from the write-ahead log into the file.
+CARRY_PAGES: Final = 7_680
+"""Pages in the write-ahead log, of some 850 events, at which what was logged is carried into the file.
 
 SQLite would do it sooner and keep somebody waiting; and those wait as well who log while it is done.
 """
-_STEP: Final = 256
-"""Events for which room is made in the write-ahead log at a time."""
-_PAGES: Final = 9
-"""What an event changes."""
-_MOST_PAGES: Final = 8_192
-"""Pages in the write-ahead log at which SQLite does it by itself, whatever was written."""
+MOST_PAGES: Final = 8_192
+"""Pages that the log has room for, and at which it is to begin anew."""
 
 SLOW_SECONDS: Final = 0.005
 """A commit that took longer was too long for who cannot wait."""
@@ -105,8 +101,6 @@ class Etg:
         self._journal: Journal | None = None
         self._stream: Stream | None = None
         self._carrier: Carrier | None = None
-        self._ahead = 0
-        """Events logged here since what was logged was last carried into the file."""
         self._tail = Tail()
         self._slow_until = 0.0
         self._recent: deque[bool] = deque(maxlen=_RECENT)
@@ -187,7 +181,6 @@ class Etg:
             if self._on_left is not None:
                 self._on_left()
         self._remember([prepared])
-        self._count(1)
         return logged
 
     def _learn(self, took: float) -> None:
@@ -260,19 +253,7 @@ class Etg:
             if beside is not None:
                 beside(journal, logged[0])
         self._remember(batch)
-        self._count(len(batch))
         return logged
-
-    def _count(self, events: int) -> None:
-        """Have what was logged carried into the file, now and then."""
-        steps, self._ahead = self._ahead // _STEP, self._ahead + events
-        if self._carrier is None or self._journal is None:
-            return
-        if self._ahead >= CHECKPOINT:
-            self._ahead = 0
-            self._carrier.ask()
-        elif self._ahead // _STEP > steps:
-            self._carrier.make_room(_room(self._journal, steps + 1))
 
     @contextmanager
     def _whole(self) -> Generator[Journal]:
@@ -341,7 +322,6 @@ class Etg:
             try:
                 plan_once(journal.connection)
                 schema.prepare(journal.connection)
-                journal.connection.pragma("wal_autocheckpoint", _MOST_PAGES)
                 if self._on_open is not None:
                     self._on_open(journal)
                 self._seal_past_months(journal)
@@ -349,13 +329,15 @@ class Etg:
                 journal.close()
                 raise
             self._journal, self._carrier = journal, Carrier(self.path)
+            self._carrier.follow(journal.connection, CARRY_PAGES, MOST_PAGES)
         return self._journal
 
     def _current(self, journal: Journal) -> Stream:
         """The stream of this month."""
         name = month(self._clock.now_ns())
         if self._stream is None or self._stream.name != name:
-            lengthen(self.path, _room(journal, 0))
+            if self._carrier is not None:
+                self._carrier.make_room(MOST_PAGES * int(journal.connection.pragma("page_size")))
             self._stream = journal.open(name, STREAM_KIND)
             self._seal_past_months(journal)
         return self._stream
@@ -371,12 +353,6 @@ class Etg:
 def month(now_ns: int) -> str:
     """The stream of the events that arrive in the month of that moment."""
     return f"etg-{time.month(now_ns)}"
-
-
-def _room(journal: Journal, steps: int) -> Room:
-    """Room for one step after so many."""
-    step = _STEP * _PAGES * int(journal.connection.pragma("page_size"))
-    return Room((steps + 1) * step, steps * step)
 
 
 @contextmanager
