@@ -99,6 +99,17 @@ def causal_order() -> str:
     return next(sample.properties["OrderId"] for sample in causal(600) if "OrderId" in sample.properties)
 
 
+def test_a_native_part_of_another_version_is_told_of_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(native, "VERSION", "0.1.0")
+    monkeypatch.setattr(native, "installed", native.installed.__wrapped__)
+    with Recorder(tmp_path, "x") as rec:
+        record(rec, causal(100))
+    assert version(rec.path) == schema.ROWS
+    assert "run `make setup`" in caplog.text
+
+
 def test_every_text_is_found_among_many_and_no_other(tmp_path: Path) -> None:
     """So many that some are looked for in one place, and that they fill several shelves."""
     names = [f"{number:x}" for number in range(90_000)]

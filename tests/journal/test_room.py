@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -86,6 +87,21 @@ def test_room_that_cannot_be_made_is_told_and_does_no_harm(journal: Journal, pat
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert journal.append("a", entries(1)) == range(1, 2)
     assert verify(path).is_sound
+
+
+def test_where_space_is_short_it_is_left_to_what_is_written(
+    journal: Journal, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.open("a", "run")
+    length = _log(path).stat().st_size
+
+    def nearly_full(_: int) -> SimpleNamespace:
+        return SimpleNamespace(f_bavail=7 * _SIZE // 4096, f_frsize=4096)
+
+    monkeypatch.setattr(os, "fstatvfs", nearly_full)
+    with pytest.raises(OSError, match="are free"):
+        make_room(path, _SIZE)
+    assert _log(path).stat().st_size == length
 
 
 def test_a_file_without_a_log_gets_none(tmp_path: Path) -> None:

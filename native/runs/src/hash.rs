@@ -2,7 +2,7 @@
 
 pub const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash that nobody who does not know the key can make texts for.
+/// A hash; with a key that nobody knows, one that nobody can make texts for.
 #[inline]
 pub fn hash(text: &[u8], key: u64) -> u64 {
     let mut state = key ^ (text.len() as u64).wrapping_mul(ODD);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple, Protocol, cast
@@ -10,6 +11,11 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 from tracedesk.backtest.model import EventType
 from tracedesk.journal.sqlite import Connection, load
 from tracedesk.primitives.natively import is_wanted
+
+log = logging.getLogger(__name__)
+
+VERSION: Final = "0.2.0"
+"""Of the native part that makes the tables which this desk reads."""
 
 _ENTRY: Final = "sqlite3_tracedeskruns_init"
 
@@ -79,16 +85,23 @@ class _Library(NamedTuple):
 
 
 @cache
-def _installed() -> _Library | None:
+def installed() -> _Library | None:
+    """What is installed, if this desk can use it; looked for once."""
     try:
         found: Any = importlib.import_module("tracedesk_runs.tracedesk_runs")
     except ModuleNotFoundError:
+        return None
+    if found.__version__ != VERSION:
+        problem = (
+            "tracedesk_runs %s is installed, and %s is needed: runs are recorded by Python; run `make setup`"
+        )
+        log.warning(problem, found.__version__, VERSION)
         return None
     return _Library(cast("Core", found), found.__file__)
 
 
 def _library() -> _Library | None:
-    return _installed() if is_wanted() else None
+    return installed() if is_wanted() else None
 
 
 def core() -> Core | None:

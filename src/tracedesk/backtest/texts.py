@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 import orjson
 
 from tracedesk.backtest.model import POSITION, EventType, canonical, exactly
+from tracedesk.backtest.schema import FIND_TEXT
 from tracedesk.journal.sqlite import Connection, InterruptError, insert
 from tracedesk.primitives import json
 
@@ -77,10 +78,10 @@ class Texts:
     def _stored(self, kind: int, text: str) -> int | None:
         if self._connection is None:
             return None
-        query = "SELECT id FROM text WHERE kind = ? AND value = ?"
         while True:
             try:
-                return next((number for (number,) in self._connection.execute(query, (kind, text))), None)
+                found = self._connection.execute(FIND_TEXT, (kind, text))
+                return next((number for (number,) in found), None)
             except InterruptError:
                 # What was taken in by half could not be taken back, and the writing is interrupted as well.
                 continue

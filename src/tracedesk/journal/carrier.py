@@ -8,7 +8,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from tracedesk.journal.room import make_room
+from tracedesk.journal.room import log_size, make_room
 from tracedesk.journal.sqlite import Connection, Patience, SQLiteError, connect
 
 log = logging.getLogger(__name__)
@@ -28,24 +28,33 @@ class Carrier:
         self._asked: SimpleQueue[int | None] = SimpleQueue()
         """How long the log should be, 0 to carry; at last nothing."""
         self._thread: threading.Thread | None = None
-        self._is_asked = False
+        self._pages = 0
+        """How long the log of the followed connection was after its last commit."""
         self._is_open = True
 
     def follow(self, connection: Connection, soon: int, now: int) -> None:
-        """Have it done whenever this connection's log reaches `soon` pages.
+        """Make room for `now` pages each time this connection's log begins, and carry at `soon` pages.
 
         A log begins anew only when nobody is ahead, which nobody can see to who does not write himself: at
-        `now` pages the one who commits carries what has come since, which is little then.
+        `now` pages the one who commits carries what has come since.
         """
+        page = int(connection.pragma("page_size"))
 
         def grown(connection: Connection, _: str, pages: int) -> int:
-            if pages >= now:
-                _carry_rest(connection)
-            elif pages >= soon and not self._is_asked:
-                self.ask()
-            self._is_asked = pages >= soon
+            before, self._pages = self._pages, pages
+            try:
+                if pages >= now:
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                elif before < soon <= pages:
+                    self.ask()
+                elif not before < pages:
+                    self.make_room(log_size(page, now))
+            except Exception as problem:
+                # It must not look as if the commit had failed, which is on the disk.
+                log.info(_STAYS, problem)
             return 0
 
+        self._pages = now  # so that the first commit begins one
         connection.set_wal_hook(grown)
 
     def ask(self) -> None:
@@ -59,8 +68,9 @@ class Carrier:
     def _ask(self, size: int) -> None:
         self._asked.put(size)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="carry events", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="carry events", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def close(self) -> None:
         """End the thread after what was asked, but for room that nobody will need."""
@@ -99,14 +109,6 @@ def _connected(path: Path) -> Connection:
     connection = connect(path, create=False)
     connection.set_busy_handler(Patience())
     return connection
-
-
-def _carry_rest(connection: Connection) -> None:
-    """What fails here must not look as if the commit had, which is on the disk."""
-    try:
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-    except SQLiteError as problem:
-        log.warning(_STAYS, problem)
 
 
 def _carry(connection: Connection) -> None:

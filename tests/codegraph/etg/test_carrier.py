@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from tests.codegraph.etg.bench import Bench
 from tests.support import run, until
 from tracedesk.codegraph.etg import log
-from tracedesk.journal import Journal
+from tracedesk.journal import Journal, verify
 from tracedesk.journal.carrier import Carrier
 from tracedesk.journal.file import SMALL_PAGE
+from tracedesk.journal.room import log_size
 
 
 def steps(bench: Bench, count: int) -> None:
@@ -31,7 +33,7 @@ def test_what_was_logged_is_carried_and_the_log_begins_anew(
     monkeypatch.setattr(log, "MOST_PAGES", 1_000)
     steps(bench, 20)
     ahead = bench.path.with_name(f"{bench.path.name}-wal")
-    run(until(lambda: ahead.stat().st_size >= 1_000 * SMALL_PAGE))
+    run(until(lambda: ahead.stat().st_size >= log_size(SMALL_PAGE, 1_000)))
     file, end = bench.path.stat().st_size, _end(ahead)
     carried(bench.path)
     assert bench.path.stat().st_size > file
@@ -72,3 +74,34 @@ def test_one_that_cannot_says_so_makes_no_file_and_carries_when_it_can(
     carrier.ask()
     carrier.close()
     assert bench.path.stat().st_size > file
+
+
+def test_a_log_that_somebody_has_cut_gets_its_room_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "MOST_PAGES", 1_000)
+    ahead = bench.path.with_name(f"{bench.path.name}-wal")
+    steps(bench, 5)
+    run(until(lambda: ahead.stat().st_size >= log_size(SMALL_PAGE, 1_000)))
+    with Journal(bench.path) as other:
+        other.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert ahead.stat().st_size == 0
+    bench.clock.advance(10)
+    steps(bench, 5)
+    run(until(lambda: ahead.stat().st_size >= log_size(SMALL_PAGE, 1_000)))
+
+
+def test_where_no_thread_can_be_had_events_are_logged_all_the_same(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(log, "CARRY_PAGES", 40)
+    monkeypatch.setattr(log, "MOST_PAGES", 80)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    steps(bench, 30)
+    bench.etg.close()
+    monkeypatch.undo()
+    assert len(bench.view("a").events) == 30
+    assert verify(bench.path).is_sound

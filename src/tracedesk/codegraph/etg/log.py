@@ -336,8 +336,6 @@ class Etg:
         """The stream of this month."""
         name = month(self._clock.now_ns())
         if self._stream is None or self._stream.name != name:
-            if self._carrier is not None:
-                self._carrier.make_room(MOST_PAGES * int(journal.connection.pragma("page_size")))
             self._stream = journal.open(name, STREAM_KIND)
             self._seal_past_months(journal)
         return self._stream
