@@ -56,6 +56,8 @@ FAULTS: Final[tuple[dict[str, Any], ...]] = (
     {"kind": "ban", "seconds": 1},
 )
 """What the exchange itself does to orders."""
+GARBAGE: Final[dict[str, Any]] = {"kind": "malformed", "on": f"{SYMBOL.lower()}@*", "times": 5}
+"""What it sends on its streams, when they are up."""
 _READS: Final = (
     {"kind": "error_before", "on": "order.status"},
     {"kind": "drop_before", "on": "account.status"},
@@ -102,6 +104,7 @@ class Storm:
     def is_over(self) -> bool:
         """Whether so many orders were written down, and everything has gone wrong that can."""
         met = all(self.hits[fault["kind"]] >= self.rounds // 50 for fault in FAULTS)
+        met = met and self.hits[GARBAGE["kind"]] > 0
         enough = len(self.told) >= self.rounds and self.killed >= self.kills
         return (enough and met) or len(self.told) >= 4 * self.rounds
 
@@ -153,7 +156,7 @@ class Storm:
         chosen = self.random.choice([fault for fault in FAULTS if self.hits[fault["kind"]] == fewest])
         faults = [{"on": "order.place", "times": 4, **chosen}, self.random.choice(_READS)]
         if self.random.random() < 0.3:
-            faults.append({"kind": "malformed", "on": f"{SYMBOL.lower()}@*", "times": 5})
+            faults.append(GARBAGE)
         await self.fault(*faults)
         await asyncio.sleep(0.4)
         await self.calm()
