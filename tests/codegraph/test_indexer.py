@@ -151,35 +151,65 @@ def test_few_files_are_indexed_here_and_many_beside(tmp_path: Path) -> None:
 
 _ASKING = """
 import sys
-from tests.codegraph.test_indexer import Path, index, nothing, request
+from tests.codegraph.test_indexer import Path, index, nothing, request, unheard
 
-def tell(done, total, message):
-    print(done, flush=True)
-
-index(request(Path(sys.argv[1]), Path(sys.argv[2])), tell, nothing)
+index(request(Path(sys.argv[1]), Path(sys.argv[2])), unheard, nothing)
 """
+
+_HELD = """
+import os, sys
+
+if "tracedesk.codegraph.graph.worker" in sys.orig_argv:
+    from tracedesk.codegraph.graph import parse
+
+    answers, asked = parse.answers, []
+
+    def held(*given):
+        asked.append(given)
+        if len(asked) == 2:
+            os.write(os.open(os.environ["HELD_REACHED"], os.O_WRONLY), b".")
+            os.read(os.open(os.environ["HELD_UNTIL"], os.O_RDONLY), 1)
+        return answers(*given)
+
+    parse.answers = held
+"""
+"""Python imports it at the start of every process: the parser then stops before its second chunk."""
+
+
+def fifo(path: Path) -> int:
+    """A pipe with a name, open at both ends, so that opening it never waits."""
+    os.mkfifo(path)
+    return os.open(path, os.O_RDWR)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="waits for a process that is not its own")
 def test_an_index_ends_with_the_desk_that_asked_for_it_and_so_do_its_parsers(tmp_path: Path) -> None:
-    project = many(tmp_path / "many", 600)
+    project = many(tmp_path / "many")
     first = index(request(tmp_path, project, "m0001.py"), unheard, nothing).report
-    desk = subprocess.Popen(
-        [sys.executable, "-c", _ASKING, str(tmp_path), str(project)], stdout=subprocess.PIPE, cwd=ROOT
-    )
-    with desk:
-        assert desk.stdout is not None
-        while float(desk.stdout.readline()) == 0:
-            pass  # until it parses
+    reached, until = fifo(tmp_path / "reached"), fifo(tmp_path / "until")
+    (tmp_path / "held").mkdir()
+    (tmp_path / "held" / "sitecustomize.py").write_text(_HELD)
+    holding = {
+        "PYTHONPATH": str(tmp_path / "held"),
+        "HELD_REACHED": str(tmp_path / "reached"),
+        "HELD_UNTIL": str(tmp_path / "until"),
+    }
+    asking = [sys.executable, "-c", _ASKING, str(tmp_path), str(project)]
+    with subprocess.Popen(asking, cwd=ROOT, env=os.environ | holding) as desk:
+        assert os.read(reached, 1) == b"."
         (indexer,) = children(desk.pid, MODULE)
         parsers = children(indexer, "codegraph.graph.worker")
         handles = [os.pidfd_open(pid) for pid in (indexer, *parsers)]
         desk.kill()
     assert parsers
-    for handle in handles:
+    assert ends(handles[0], 30)
+    os.write(until, b".")
+    for handle in handles[1:]:
         assert ends(handle, 30)
     with Store(tmp_path / "graph.db") as store:
         found = store.project(str(project))
         assert found is not None
         assert found.graph_version == first.graph_version
-    assert len(index(request(tmp_path, project), unheard, nothing).report.indexed_files) == 600
+    assert len(index(request(tmp_path, project), unheard, nothing).report.indexed_files) == 250
+    os.close(reached)
+    os.close(until)
