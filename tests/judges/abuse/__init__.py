@@ -1,0 +1,1 @@
+"""Attacks on a served desk beside a token holder, who must not notice them."""

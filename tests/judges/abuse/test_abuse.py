@@ -1,0 +1,155 @@
+"""Every attack on a served desk beside a token holder, who is neither refused nor kept waiting."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.judges.abuse.attacks import ATTACKS
+from tests.judges.support import ROOT, end
+
+pytestmark = [
+    pytest.mark.judge,
+    pytest.mark.alone,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads and pins processes by Linux's own means"),
+]
+
+SECONDS: Final = 20
+P99_SECONDS: Final = 0.1
+GROWTH_KIB: Final = 50 << 10
+SETTLED_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A desk in its own process, pinned to one core."""
+
+    process: subprocess.Popen[str]
+    home: Path
+    port: int
+    token: str
+
+    @property
+    def memory_kib(self) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+
+
+def cores() -> tuple[int, int]:
+    """The core of desk and owner, and the attackers': the same one where there is but one."""
+    found = sorted(os.sched_getaffinity(0))
+    return found[0], found[-1]
+
+
+def pinned(core: int, *command: str) -> list[str]:
+    return ["taskset", "-c", str(core), sys.executable, "-m", *command]
+
+
+@contextmanager
+def serving(home: Path) -> Generator[Served]:
+    command = pinned(cores()[0], "tracedesk.cli", "--home", str(home), "serve", "--port", "0")
+    with (home.parent / "desk.log").open("w", encoding="utf-8") as log:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
+        try:
+            yield Served(process, home, _port(process), (home / "token").read_text(encoding="ascii").strip())
+        finally:
+            end(process)
+
+
+def _port(process: subprocess.Popen[str]) -> int:
+    """The port in the banner of a desk that answers."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        _, found, rest = line.partition("http://127.0.0.1:")
+        if found:
+            return int(rest.split("/")[0].split()[0])
+    raise AssertionError("the desk ended before it announced its port")
+
+
+def attacked(desk: Served, name: str) -> dict[str, Any]:
+    """The owner's notes of an attack's time, and the desk's largest memory."""
+    near, far = cores()
+    attack = pinned(far, "tests.judges.abuse.attacks", name, str(desk.port), str(SECONDS))
+    owner = pinned(near, "tests.judges.abuse.owner", str(desk.port), str(SECONDS), name)
+    with (
+        subprocess.Popen(attack, cwd=ROOT) as attacker,
+        subprocess.Popen(owner, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder,
+    ):
+        try:
+            assert holder.stdin is not None
+            holder.stdin.write(desk.token + "\n")
+            holder.stdin.flush()
+            most = _largest(desk, holder)
+            out, _ = holder.communicate(timeout=30)
+            attacker.wait(timeout=30)
+        finally:
+            for process in (attacker, holder):
+                process.kill()
+    return {**json.loads(out), "memory_kib": most}
+
+
+def _largest(desk: Served, holder: subprocess.Popen[str]) -> int:
+    most = 0
+    while holder.poll() is None:
+        most = max(most, desk.memory_kib)
+        time.sleep(0.25)
+    return most
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def missing(home: Path, names: list[str]) -> list[str]:
+    """Those of the acknowledged changes that the ledger does not have."""
+    with closing(sqlite3.connect(home / "ledger.db")) as ledger:
+        found = {name for (name,) in ledger.execute("SELECT tool_call_id FROM call")}
+    return sorted(set(names) - found)
+
+
+@pytest.mark.timeout(SECONDS * len(ATTACKS) + 240)
+def test_no_attack_is_felt_by_the_holder_of_a_token(tmp_path: Path) -> None:
+    with serving(tmp_path / "home") as desk:
+        warm = attacked(desk, "anonymous_calls")
+        before = desk.memory_kib
+        found = {name: attacked(desk, name) for name in ATTACKS}
+        until = time.monotonic() + SETTLED_SECONDS
+        while desk.memory_kib > before + GROWTH_KIB and time.monotonic() < until:
+            time.sleep(1)
+        after = desk.memory_kib
+        assert desk.process.poll() is None
+        problems = [problem for name, notes in found.items() for problem in felt(name, notes, before)]
+        acknowledged = [name for notes in (warm, *found.values()) for name in notes["acknowledged"]]
+        lost = missing(desk.home, acknowledged)
+    for name, notes in found.items():
+        p99 = percentile(notes["latencies"], 0.99) * 1000
+        grown = (notes["memory_kib"] - before) / 1024
+        print(f"{name}: p99 {p99:.1f} ms of {len(notes['latencies'])} calls, +{grown:.0f} MB")
+    print(
+        f"memory before {before >> 10} MB, after {after >> 10} MB; {len(acknowledged)} changes acknowledged"
+    )
+    assert not problems
+    assert not lost
+    assert after <= before + GROWTH_KIB
+
+
+def felt(name: str, notes: dict[str, Any], before: int) -> list[str]:
+    """What the owner or the machine felt of an attack."""
+    problems = [f"{name}: refused {refused}" for refused in notes["refused"][:3]]
+    p99 = percentile(notes["latencies"], 0.99)
+    if p99 > 2 * P99_SECONDS:
+        problems.append(f"{name}: the owner's p99 was {p99 * 1000:.0f} ms")
+    if notes["memory_kib"] > before + GROWTH_KIB:
+        problems.append(f"{name}: the desk took {(notes['memory_kib'] - before) >> 10} MB more")
+    return problems
