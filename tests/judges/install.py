@@ -170,6 +170,8 @@ PROTO: Final = Judge("otlp/proto", ("otlp/proto.lock",), _environment)
 """OpenTelemetry's own messages for Python."""
 EXCHANGE: Final = Judge("exchange", ("exchange.lock",), _environment)
 """binance-sdk-spot and ccxt, clients of the venue whose wire the local exchange speaks."""
+SCHEMATHESIS: Final = Judge("schemathesis", ("schemathesis.lock",), _environment)
+"""A tester that reads the desk's own OpenAPI description and looks for answers that break it."""
 
 EVERY: Final = (
     *(NODE, MARKET, BARS, BEANCOUNT, RISK, YAHOO, PARQUET, NAUTILUS, VECTORBT, FORGE, PYREVM),
@@ -178,6 +180,7 @@ EVERY: Final = (
     OTLP,
     PROTO,
     EXCHANGE,
+    SCHEMATHESIS,
 )
 
 

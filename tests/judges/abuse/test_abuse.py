@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Generator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.judges.abuse.attacks import ATTACKS
-from tests.judges.support import ROOT, end
+from tests.judges.served import Served, cores, pinned, serving
+from tests.judges.support import ROOT
 
 pytestmark = [
     pytest.mark.judge,
@@ -29,52 +27,6 @@ SECONDS: Final = 20
 P99_SECONDS: Final = 0.1
 GROWTH_KIB: Final = 50 << 10
 SETTLED_SECONDS: Final = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A desk in its own process, pinned to one core."""
-
-    process: subprocess.Popen[str]
-    home: Path
-    port: int
-    token: str
-
-    @property
-    def memory_kib(self) -> int:
-        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
-
-
-def cores() -> tuple[int, int]:
-    """The core of desk and owner, and the attackers': the same one where there is but one."""
-    found = sorted(os.sched_getaffinity(0))
-    return found[0], found[-1]
-
-
-def pinned(core: int, *command: str) -> list[str]:
-    return ["taskset", "-c", str(core), sys.executable, "-m", *command]
-
-
-@contextmanager
-def serving(home: Path) -> Generator[Served]:
-    command = pinned(cores()[0], "tracedesk.cli", "--home", str(home), "serve", "--port", "0")
-    with (home.parent / "desk.log").open("w", encoding="utf-8") as log:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
-        try:
-            yield Served(process, home, _port(process), (home / "token").read_text(encoding="ascii").strip())
-        finally:
-            end(process)
-
-
-def _port(process: subprocess.Popen[str]) -> int:
-    """The port in the banner of a desk that answers."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        _, found, rest = line.partition("http://127.0.0.1:")
-        if found:
-            return int(rest.split("/")[0].split()[0])
-    raise AssertionError("the desk ended before it announced its port")
 
 
 def attacked(desk: Served, name: str) -> dict[str, Any]:
