@@ -482,6 +482,8 @@ def test_the_statistics_tell_of_each_provider_and_kind(tmp_path: Path) -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.judge
+@pytest.mark.alone
 def test_twenty_kept_quotes_cost_well_under_a_millisecond(tmp_path: Path) -> None:
     async def scene() -> float:
         clock, far = SystemClock(), Scripted("far", all_good)
