@@ -197,7 +197,7 @@ def test_an_event_is_explained_from_its_first_cause_to_its_effects(tmp_path: Pat
         async with storied(tmp_path) as (desk, id):
             found = await desk.call("explain_event", runId=id, eventId="9")
             assert [step["seq"] for step in found["chain"]] == [1, 8, 9]
-            assert "rejected: insufficient margin" in found["summary"]
+            assert "rejected: «insufficient margin»" in found["summary"]
             assert [event["seq"] for event in found["order"]] == [8]
             fill = await desk.call("explain_event", runId=id, eventId=event_id(id, 5))
             assert [event["seq"] for event in fill["effects"]] == [6, 12]

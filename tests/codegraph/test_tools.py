@@ -312,7 +312,9 @@ def test_context_has_summaries_outlines_and_symbols_in_the_order_asked_for(home:
             assert files == ["web/cart.ts", "app/session.py"]
             session = answer["contexts"][1]
             assert session["status"] == "fresh"
-            assert session["summary"].startswith("Sessions: who is logged in, and until when.")
+            assert session["summary"].startswith(
+                "Doc: «Sessions: who is logged in, and until when.» Defines "
+            )
             assert "13  def refresh(self, seconds)" in session["summary"]
             assert "Session.refresh" in session["symbols"]
             assert answer["graph_version"] == version
@@ -336,9 +338,9 @@ def test_a_changed_file_is_read_again_a_new_one_is_shown_and_a_missing_one_is_sa
             )
             shown = {entry["file"]: (entry["status"], entry["summary"]) for entry in answer["contexts"]}
             assert shown["app/clock.py"][0] == "updated"
-            assert shown["app/clock.py"][1].startswith("Another clock.")
+            assert shown["app/clock.py"][1].startswith("Doc: «Another clock.» ")
             assert shown["app/fresh.py"][0] == "unindexed"
-            assert shown["app/fresh.py"][1].startswith("Just written.")
+            assert shown["app/fresh.py"][1].startswith("Doc: «Just written.»")
             assert shown["app/gone.py"] == ("missing", "not found")
             assert shown["app/session.py"][0] == "fresh"
             assert shown[".env"][0] == "skipped"

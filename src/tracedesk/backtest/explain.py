@@ -12,6 +12,7 @@ from tracedesk.backtest.costs import cost
 from tracedesk.backtest.page import Ask
 from tracedesk.backtest.query import TYPE_NAMES, Recording, Row, Selection
 from tracedesk.contract import Edge, Source
+from tracedesk.foreign import closed, quoted
 from tracedesk.primitives import json
 from tracedesk.primitives.time import format
 
@@ -163,10 +164,10 @@ def run_facts(recording: Recording) -> dict[str, Any]:
 
 
 def say(event_type: str, properties: Any) -> str:
-    """What the event says; properties that are missing are left out, never made up."""
+    """Put an event in words: its texts are quoted, and missing properties are left out, never made up."""
     known: Properties = cast("Properties", properties) if isinstance(properties, dict) else {}
     text = _SENTENCES[event_type](known) if event_type in _SENTENCES else _plain(known)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _LONGEST else closed(text[: _LONGEST - 1] + "…")
 
 
 def _trade(p: Properties) -> str:
@@ -205,7 +206,7 @@ def _indicator(p: Properties) -> str:
     parameters = p.get("Parameters")
     name = _text(p, "IndicatorName", "an indicator")
     if isinstance(parameters, dict) and parameters:
-        inner = ", ".join(f"{k}={_value(v)}" for k, v in cast("dict[str, Any]", parameters).items())
+        inner = ", ".join(f"{quoted(k)}={_value(v)}" for k, v in cast("dict[str, Any]", parameters).items())
         name += f"({inner})"
     return _join(name, _with("of", p, "SecuritySymbol"), "is", _text(p, "Value", "unknown"))
 
@@ -245,7 +246,7 @@ def _risk(p: Properties) -> str:
 
 
 def _plain(p: Properties) -> str:
-    return ", ".join(f"{name} {_value(value)}" for name, value in p.items())
+    return ", ".join(f"{quoted(name)} {_value(value)}" for name, value in p.items())
 
 
 _SENTENCES: Final[Mapping[str, Callable[[Properties], str]]] = {
@@ -295,7 +296,7 @@ def _value(value: Any) -> str:
         return f"{value:f}" if abs(value.adjusted()) < 40 else str(value)
     if isinstance(value, dict):
         return "{" + _plain(cast("Properties", value)) + "}"
-    return str(value)
+    return quoted(str(value))
 
 
 def _join(*parts: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from tracedesk.foreign import CLOSING, OPENING, block, closed, inner
 from tracedesk.primitives import json
 from tracedesk.primitives.tokens import CHARACTERS_PER_TOKEN, at_most
 
@@ -36,6 +37,7 @@ class Draft:
     head: str
     """One line: what the file is, or why there is nothing to say."""
     outline: Outline | None = None
+    """Lines of the file itself, which are quoted."""
     symbols: Sequence[str] = ()
     """Names, the most telling first."""
 
@@ -136,7 +138,7 @@ def _entry(draft: Draft, summary: str, symbols: Sequence[str], *, cut: bool) -> 
 
 def _written(draft: Draft, extra: int) -> dict[str, Any]:
     """A file in at most `extra` bytes more than its name takes: whole, or cut."""
-    outline = "" if draft.outline is None else draft.outline(_UNBOUNDED)
+    outline = "" if draft.outline is None else _quotation(draft.outline(_UNBOUNDED))
     whole = _entry(draft, _joined(draft.head, outline), draft.symbols, cut=False)
     return whole if _size(whole) <= _size(_least(draft)) + extra else _cut(draft, extra)
 
@@ -153,9 +155,14 @@ def _cut(draft: Draft, extra: int) -> dict[str, Any]:
     extra -= _names_length(symbols)
     summary = head
     if not short and draft.outline is not None and head == draft.head:
-        outline = _lines_within(draft.outline(max(1, extra // CHARACTERS_PER_TOKEN)), extra - len("\\n"))
-        summary = _joined(head, outline)
+        lines = inner(draft.outline(max(1, extra // CHARACTERS_PER_TOKEN)))
+        outline = _lines_within(lines, extra - len("\\n") - _length(OPENING + CLOSING))
+        summary = _joined(head, _quotation(outline))
     return _entry(draft, summary, symbols, cut=True)
+
+
+def _quotation(outline: str) -> str:
+    return block(outline) if outline else ""
 
 
 def _joined(head: str, outline: str) -> str:
@@ -178,9 +185,9 @@ def _lines_within(text: str, room: int) -> str:
 
 def _beginning(text: str, room: int) -> str:
     line = text.partition("\n")[0][: max(0, room)]
-    while line and _length(line) + len("…".encode()) > room:
+    while line and _length(line) + _length("…" + CLOSING) > room:
         line = line[: len(line) * 3 // 4]
-    return f"{line}…" if line else ""
+    return closed(f"{line}…") if line else ""
 
 
 def _names_within(names: Sequence[str], room: int) -> list[str]:

@@ -18,6 +18,7 @@ from tracedesk.codegraph.rank.attempts import MOST, Asked, Match
 from tracedesk.codegraph.rank.files import Found, Hit, Question, SymbolHit
 from tracedesk.codegraph.rank.names import Named
 from tracedesk.contract import Page
+from tracedesk.foreign import block
 from tracedesk.jobs import in_thread
 from tracedesk.journal import Reader
 from tracedesk.journal.sqlite import Connection
@@ -201,4 +202,4 @@ def _line(match: Mapping[str, Any]) -> str:
         "failed tools": match["failed_tools"],
         "summary": match["summary"],
     }
-    return "- " + json.dumps({name: value for name, value in facts.items() if value}).decode()
+    return "- " + block(json.dumps({name: value for name, value in facts.items() if value}).decode())

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 import tracedesk
+from tracedesk import foreign
 from tracedesk.contract import Completer, Prompt, Resource, Tool, as_tool
 from tracedesk.errors import STANDARD, NotPermitted, ToolError, UnknownTool
 from tracedesk.primitives import json
@@ -201,7 +202,8 @@ class Kernel:
             message = f"Unknown tool: {unknown.name}{unknown.remedy and f'. {unknown.remedy}'}"
             raise MCPError(types.INVALID_PARAMS, message, unknown.envelope) from None
         reply = await self._run(tool, {} if arguments is None else arguments, exchange, params)
-        result = self._stamped(self._tool_result(tool, reply, exchange), exchange, reply.ref, reply.meta)
+        facts = _facts(tool, reply)
+        result = self._stamped(self._tool_result(tool, reply, exchange), exchange, reply.ref, facts)
         if reply.requests is not None and params.get("requestState") is None:
             # A first question has not been through the SDK, which is to seal what the client carries.
             exchange.answer = result
@@ -296,7 +298,7 @@ class Kernel:
         if reply.kind == "json" and reply.body == b"null":
             raise _not_found(params.uri, exchange)
         _raise_refusal(reply)
-        contents = _contents(params.uri, found.resource.mime_type, reply)
+        contents = _contents(params.uri, found.resource.mime_type, reply, _facts(found.resource, reply))
         fresh = found.resource
         return types.ReadResourceResult(
             contents=[contents], ttl_ms=fresh.ttl_ms, cache_scope=fresh.cache_scope
@@ -491,13 +493,20 @@ def _raise_refusal(reply: Reply) -> None:
         raise MCPError(code, envelope["error"]["message"], envelope)
 
 
+def _facts(declared: Tool | Resource, reply: Reply) -> dict[str, Any]:
+    """The facts of an answer for its `_meta`, with the fields that strangers wrote."""
+    written = {} if reply.is_error or reply.kind == "input" else dict(foreign.fields(declared.name))
+    return {**(reply.meta or {}), **({foreign.META_KEY: written} if written else {})}
+
+
 def _contents(
-    uri: str, mime_type: str, reply: Reply
+    uri: str, mime_type: str, reply: Reply, facts: Mapping[str, Any]
 ) -> types.TextResourceContents | types.BlobResourceContents:
+    meta = dict(facts) or None
     if reply.kind == "binary":
         blob = base64.b64encode(reply.body).decode()
-        return types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=blob)
-    return types.TextResourceContents(uri=uri, mime_type=mime_type, text=reply.body.decode())
+        return types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=blob, _meta=meta)
+    return types.TextResourceContents(uri=uri, mime_type=mime_type, text=reply.body.decode(), _meta=meta)
 
 
 def _prompt(declared: Prompt) -> types.Prompt:

@@ -1,11 +1,10 @@
-"""What a file is for, taken from its own words."""
+"""A file in a sentence: its own first words, quoted, then what it defines and imports."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-SOURCE = "extractive:1"
-"""How the summary was made; the number rises when the same file begins to give another text."""
+from tracedesk.foreign import CLOSING, block, quoted
 
 _NAMES = 8
 _MODULES = 6
@@ -13,8 +12,9 @@ _MODULES = 6
 
 def file_summary(doc: str, symbols: Sequence[str], imports: Sequence[str]) -> str:
     """Return a file's own first sentence, the names it exports (the most used first) and what it imports."""
-    parts = (doc.strip(), _listed("Defines", symbols, _NAMES), _listed("Imports", imports, _MODULES))
-    return " ".join(part if part.endswith((".", "!", "?", "…")) else f"{part}." for part in parts if part)
+    words = f"Doc: {block(doc.strip())}" if doc.strip() else ""
+    parts = (words, _listed("Defines", symbols, _NAMES), _listed("Imports", imports, _MODULES))
+    return " ".join(part if part.rstrip(CLOSING).endswith((".", "!", "?", "…")) else f"{part}." for part in parts if part)
 
 
 def _listed(verb: str, names: Sequence[str], most: int) -> str:
@@ -22,4 +22,4 @@ def _listed(verb: str, names: Sequence[str], most: int) -> str:
     if not unique:
         return ""
     more = f" and {len(unique) - most} more" if len(unique) > most else ""
-    return f"{verb} {', '.join(unique[:most])}{more}"
+    return f"{verb} {', '.join(map(quoted, unique[:most]))}{more}"

@@ -1,0 +1,191 @@
+"""Two hundred orders planted wherever strangers' text comes in: none is given in the desk's own voice."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from tests.backtest import desks as runs
+from tests.codegraph import desks as code
+from tests.fixtures.injections import INJECTIONS, MARKS
+from tests.support import Reply, run
+from tracedesk import contracts, foreign
+from tracedesk.toolsets import built, load
+
+_QUOTATION = re.compile(r"«[^«»]*»")
+
+
+def texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Each text of a document with its place, list positions left out; the keys of objects are texts too."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for name, below in cast("Mapping[str, Any]", value).items():
+            place = f"{path}.{name}" if path else name
+            yield place, name
+            yield from texts(below, place)
+    elif isinstance(value, list):
+        for below in cast("list[Any]", value):
+            yield from texts(below, f"{path}[]")
+
+
+def spoken(value: Any, declared: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The planted orders that an answer gives in the desk's own voice."""
+    found: list[tuple[str, str]] = []
+    for path, text in texts(value):
+        if any(path == field or path.startswith((f"{field}.", f"{field}[")) for field in declared):
+            continue
+        own = _QUOTATION.sub("", text)
+        if any(mark in own for mark in MARKS):
+            found.append((path, text))
+    return found
+
+
+def judged(name: str, reply: Reply, found: list[Any]) -> Any:
+    """Note what an answer says that it should not, by what its own `_meta` declares; return the answer."""
+    result = reply.json["result"]
+    declared: Mapping[str, str] = result["_meta"].get(foreign.META_KEY, {})
+    text = result["content"][0]["text"]
+    if result["isError"]:
+        declared = {}
+    if "$" not in declared:
+        try:
+            value: Any = json.loads(text)
+        except ValueError:
+            value = text
+        found += [(name, *each) for each in spoken(value, declared)]
+        return value
+    return text
+
+
+def test_the_words_of_strangers_are_found_where_they_are_spoken() -> None:
+    order = INJECTIONS[0]
+    answer = {"summary": f"Doc: «{order}»", "note": order, "rows": [{"text": order}]}
+    assert [path for path, _ in spoken(answer, {"rows[]": "rows"})] == ["note"]
+
+
+def test_a_quotation_cannot_be_closed_from_inside() -> None:
+    for text in INJECTIONS:
+        assert _QUOTATION.sub("", f"Doc: {foreign.quoted(text)}") == "Doc: ", text
+        assert foreign.closed(f"Doc: {foreign.block(text)[:-3]}…").endswith("»"), text
+
+
+def test_every_foreign_field_is_one_of_a_served_tool_or_resource() -> None:
+    toolsets = load(built())
+    names = {name for toolset in toolsets for name in toolset.tools}
+    names |= {resource.name for toolset in toolsets for resource in toolset.resources.values()}
+    assert set(contracts.foreign()) - names == set()
+
+
+def _project(folder: Path) -> Path:
+    """A project whose comments, documentation, names and texts are all orders."""
+    folder.mkdir()
+    for number, order in enumerate(INJECTIONS):
+        plain = order.replace("\\", " ").replace('"""', " ")
+        line = f'"""{plain} """\n\n\ndef f{number}(x):\n    """{plain} """\n    return {order!r}  # {plain}\n'
+        (folder / f"m{number}.py").write_text(line)
+    for number, order in enumerate(INJECTIONS[::10]):
+        (folder / f"page{number}.md").write_text(f"# {order}\n\n{order}\n")
+        (folder / f"c{number}.ts").write_text(
+            f"// {order}\nexport const a{number} = {{ {json.dumps(order)}: 1 }};\n"
+        )
+    for number, order in enumerate(INJECTIONS[:2]):
+        (folder / f"{order} {number}.py".replace("/", " ")).write_text("def g(): pass\n")
+    return folder
+
+
+def test_code_and_attempts_give_no_orders_in_the_desk_s_voice(tmp_path: Path) -> None:
+    project = _project(tmp_path / "project")
+
+    async def main() -> list[Any]:
+        found: list[Any] = []
+        async with code.agent(tmp_path / "home", project, max_tokens=200_000) as agent:
+
+            async def ask(tool: str, **arguments: Any) -> Any:
+                return judged(tool, await agent.raw(tool, arguments), found)
+
+            index = await ask("graph_index_project", project_root=str(project), files=["."])
+            for file in index["indexed_files"]:
+                await ask(
+                    "graph_context_for_files", project_root=str(project), files=[file], max_tokens=1_500
+                )
+            await ask("graph_context_for_files", project_root=str(project), files=["m1.py"], max_tokens=128)
+            for number, order in enumerate(INJECTIONS):
+                event = {"attempt_id": f"a{number % 7}", "project_root": str(project), "kind": "checkpoint"}
+                note = {"message": order, "graph_version": index["graph_version"], "query": order}
+                await ask("etg_log_event", **event, payload=note)
+            for order in INJECTIONS[::20]:
+                await ask("graph_search", query=order)
+                await ask("etg_query_similar_attempts", query=order)
+            for number in range(7):
+                view = await ask("etg_get_attempt", attempt_id=f"a{number}")
+                await ask("get_source", ref=view["attempt"]["ref"])
+                await ask("trace", ref=view["attempt"]["ref"])
+            await ask("etg_timeline")
+            await ask("graph_neighbors", name="f1")
+            prompt = await agent.client.modern(
+                "prompts/get", {"name": "what_was_tried", "arguments": {"problem": "why does it fail"}}
+            )
+            words = prompt.json["result"]["messages"][0]["content"]["text"]
+            found.extend(("what_was_tried", *each) for each in spoken(words, {}))
+        return found
+
+    assert run(main()) == []
+
+
+def _events(order: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """An event of each kind whose texts are all one order."""
+    yield "MarketDataEvent", {"SecuritySymbol": order, "DataType": order, "Data": {order: order}}
+    yield "IndicatorCalculation", {"IndicatorName": order, "Parameters": {order: order}, "Value": 1}
+    yield "OrderPlaced", {"OrderId": order, "SecuritySymbol": order, "Direction": order, "Quantity": 1}
+    yield "TradeExecution", {"OrderId": order, "SecuritySymbol": order, "Direction": "Buy", "Quantity": 1}
+    yield "PositionUpdate", {"SecuritySymbol": order, "Quantity": 1, "AveragePrice": 2}
+    yield "StateChange", {"StateType": order, "StateBefore": order, "StateAfter": 1, "ChangeReason": order}
+    yield "RiskEvent", {"RiskType": order, "CurrentValue": 1, "Threshold": 2, "Action": order}
+    yield "OrderCancelled", {"OrderId": order, "CancelReason": order}
+    yield "OrderRejection", {"OrderId": order, "SecuritySymbol": order, "RejectionReason": order}
+
+
+def _recorded(home: Path) -> str:
+    with runs.record(home, name=INJECTIONS[3]) as run:
+        for number, order in enumerate(INJECTIONS):
+            parent = None
+            for kind, properties in _events(order):
+                parent = run.emit(kind, runs.T0 + number * runs.SECOND, properties, parent=parent)
+    return run.run_id
+
+
+def test_a_recorded_run_gives_no_orders_in_the_desk_s_voice(tmp_path: Path) -> None:
+    id = _recorded(tmp_path)
+    kinds = [kind for kind, _ in _events("")]
+
+    async def main() -> list[Any]:
+        found: list[Any] = []
+        async with runs.agent(tmp_path, max_tokens=1_000_000) as agent:
+
+            async def ask(tool: str, **arguments: Any) -> Any:
+                return judged(tool, await agent.raw(tool, **arguments), found)
+
+            for kind in kinds:
+                page = await ask("get_events_by_type", runId=id, eventType=kind, pageSize=200)
+                assert len(page["events"]) == len(INJECTIONS)
+                for event in page["events"][::8]:
+                    why = await ask("explain_event", runId=id, eventId=event["eventId"])
+                    await ask("get_source", ref=why["metadata"]["ref"])
+                    await ask("trace", ref=why["metadata"]["ref"], depth=1)
+                await ask("get_events_by_type", runId=id, eventType=kind, format="table")
+            await ask("list_backtest_runs")
+            await ask("describe_run", runId=id)
+            await ask("get_validation_errors", runId=id)
+            await ask("query_event_sequence", runId=id)
+            await ask("get_state_snapshot", runId=id, timestamp="2025-01-02T15:00:00Z")
+            await ask("compare_runs", runIds=[id, id])
+            path = {"eventType": "OrderRejection", "propertyPath": "$.Quantity", "groupBy": "RejectionReason"}
+            await ask("aggregate_metrics", runId=id, **path)
+            await ask("aggregate_metrics", runId=id, **{**path, "eventType": "TradeExecution"})
+        return found
+
+    assert run(main()) == []
