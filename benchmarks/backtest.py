@@ -49,6 +49,8 @@ BARS: Final = {
     "ms": 5.0,
 }
 READERS: Final = 100
+SEEDS: Final = [1, 2, 3, 4]
+"""Of the streams of events, a run each."""
 READ: Final = ("page", "by order")
 METHOD: Final = {
     "events": "a causal stream from a seeded generator: candle, two indicators, an order as a StateChange, "
@@ -192,6 +194,7 @@ def measure(folder: Path, plan: Plan) -> dict[str, Any]:
         large = _large(folder, plan)
         report["claims"] = claims + large_claims(large, plan.large)
         report["large"] = {name: times.figures() for name, times in large.items()}
+    report["seeds"] = SEEDS
     facts = {"sqlite": apsw.sqlite_lib_version(), "neighbours_cores": round(neighbours.cores(), 2)}
     return {**report, "machine": {**machine(), **facts}, "method": METHOD}
 

@@ -38,6 +38,8 @@ OURS: Final = "tracedesk, one core"
 SHIPPED: Final = "tracedesk, all cores"
 TREE: Final = "tracedesk, one core, whole tree"
 RIVAL: Final = "aider 0.86.2"
+SEED: Final = 1
+"""Of the edits whose updates are timed."""
 BARS: Final = {
     "full index": 4.0,
     "full index, one core": 4.0,
@@ -212,7 +214,7 @@ def updates(checkout: Checkout, folder: Path, count: int) -> list[float]:
     for name in checkout.files:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(checkout.root) / name, root / name)
-    dice, waits = random.Random(1), list[float]()
+    dice, waits = random.Random(SEED), list[float]()
     with Store(folder / "updated.db") as store:
         jail = Jail([root])
         index_project(store, jail, str(root), [])
@@ -269,6 +271,8 @@ def measure(root: str, folder: Path, plan: Plan) -> Found:
         "log_ms": {name: percentiles(of) for name, of in waits.items()},
         "questions_ms": {name: percentiles(of) for name, of in asked.items()},
         "checkout": {"name": Path(root).name, "files": len(checkout.files), "lines": checkout.lines},
+        "seeds": [SEED],
+        "rivals": {"aider": RIVAL.partition(" ")[2]} if RIVAL in full.rounds else {},
         "not_measured": [] if RIVAL in full.rounds else [RIVAL],
         "machine": {**machine(), "neighbours_cores": round(neighbours.cores(), 2)},
         "method": METHOD,

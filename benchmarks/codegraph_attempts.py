@@ -43,6 +43,8 @@ DEFAULT: Final = 0.2
 """The score from which on a match is given by default."""
 ATTEMPTS: Final = 4_339
 QUESTIONS: Final = 600
+SEED: Final = 7
+"""Of the pairs that are drawn blindly."""
 RANDOM: Final = 40
 SPARSE: Final = 4
 RECENT: Final = 200
@@ -123,7 +125,7 @@ class History:
         self._commits, self._etg, self._recall, self._fill = commits, etg, recall, fill
         self._subjects = Counter(wordings(commit.message)["subject"] for commit in commits)
         self._of_ticket: defaultdict[str, list[int]] = defaultdict(list)
-        self._dice = random.Random(7)
+        self._dice = random.Random(SEED)
         self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
 
     def replay(self, questions: int) -> None:
@@ -209,7 +211,13 @@ def measured(repositories: Sequence[Path], folder: Path, plan: Plan, *, fits: bo
         history = _replayed(repository, folder / str(number), plan)
         figures[name] = {way: tally.document() for way, tally in history.tallies.items()}
         pairs += [pair for tally in history.tallies.values() for pair in tally.pairs]
-    found: Found = {"figures": figures, "model": plan.model, "machine": machine(), "method": METHOD}
+    found: Found = {
+        "figures": figures,
+        "model": plan.model,
+        "seeds": [SEED],
+        "machine": machine(),
+        "method": METHOD,
+    }
     return {**found, "table": fitted(pairs)} if fits else found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ if not __package__:  # run as a file: its own folder is on the path then, and no
 from benchmarks import command, exchange_book, exchange_desk, exchange_matching
 from benchmarks.command import Claim
 from benchmarks.exchange_desk import SESSIONS, Waits
-from benchmarks.measure import Neighbours, best_ratio, machine, paired_ratio, summary
+from benchmarks.measure import Neighbours, best_ratio, machine, paired_ratio, summary, supported
 from benchmarks.process import client_placed
 
 BARS: Final = {"book": 6.0, "matching": 4.0, "read": 20.0, "crowd": 500.0, "prompt": 100.0}
@@ -29,7 +29,7 @@ METHOD: Final = {
     "book": f"one level set or removed, then best bid and best ask read; {exchange_book.LEVELS:,} levels a "
     "side to begin with, prices uniform over them, half of the updates removals, drawn from a seed",
     "book, recorded": "the same with every level of the depth events of a recording, in their order: our own "
-    "exchange's, and the venue's where TRACEDESK_RECORDINGS names their folder; without a bar",
+    "exchange's, and the venue's where --recordings names their folder; without a bar",
     "their book": "two SortedDicts behind the same four methods, the ends read by peekitem",
     "matching": "limit orders at prices uniform within so many ticks of a wandering middle, quantities 1 to "
     "20, all to one symbol; ours makes the order inside the clock, as theirs does",
@@ -54,6 +54,7 @@ class Plan:
     reads: int = 400
     crowd: int = 20
     prompts: int = 40
+    recordings: Path | None = None
 
 
 QUICK: Final = Plan(5_000, 2_000, 2, 20, 2, 3)
@@ -122,7 +123,7 @@ def measure(folder: Path, plan: Plan) -> dict[str, Any]:
     neighbours = Neighbours()
     with client_placed():
         command.say("books")
-        markets = [exchange_book.seeded(plan.updates), *exchange_book.recorded()]
+        markets = [exchange_book.seeded(plan.updates), *exchange_book.recorded(plan.recordings)]
         books = {market.name: exchange_book.measure(market, plan.rounds) for market in markets}
         command.say("matching")
         engines = {
@@ -138,6 +139,7 @@ def measure(folder: Path, plan: Plan) -> dict[str, Any]:
             str(width): {**_sides(r.ours, r.theirs), "fills": r.fills} for width, r in engines.items()
         },
         "desk_ms": _desk(waits),
+        "seeds": [exchange_book.SEED, *exchange_matching.WIDTHS],
         "machine": {**machine(), "neighbours_cores": round(neighbours.cores(), 2)},
         "method": METHOD,
     }
@@ -180,10 +182,14 @@ def as_text(found: dict[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    def planned(folder: Path, quick: bool) -> command.Found:
-        return measure(folder, QUICK if quick else Plan())
-
-    return command.main("exchange", __doc__, planned, as_text, argv)
+    options = command.parser("exchange", __doc__, quick="less of everything: shows that it works")
+    options.add_argument("--recordings", type=Path, help="folder with recordings of the venue's streams")
+    chosen = options.parse_args(argv)
+    if not supported():
+        print("CPU per thread cannot be read here: this needs Linux with schedstat", file=sys.stderr)
+        return 0
+    plan = replace(QUICK if chosen.quick else Plan(), recordings=chosen.recordings)
+    return command.run(lambda folder: measure(folder, plan), as_text, as_json=chosen.json)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from tracedesk.exchange.book.sync import Depth, levels
 
 RIVAL: Final = "sortedcontainers"
 LEVELS: Final = 1_000
+SEED: Final = 7
 RECORDED: Final = Path(__file__).parent.parent / "tests" / "exchange" / "recordings"
 REAL: Final = ("btcusdt", "ethusdt")
 
@@ -80,7 +80,7 @@ class Rounds:
 
 def seeded(updates: int) -> Market:
     """Single levels, uniform over the book's prices, half of them removals: as in a replay of deep diffs."""
-    chance = random.Random(7)
+    chance = random.Random(SEED)
     middle = 6_000_000
     snapshot = [(middle - 1 - n, 5) for n in range(LEVELS)], [(middle + n, 5) for n in range(LEVELS)]
     changed: list[Update] = []
@@ -91,12 +91,11 @@ def seeded(updates: int) -> Market:
     return Market("seeded", snapshot, changed)
 
 
-def recorded() -> list[Market]:
-    """Our own recordings, and the venue's where `TRACEDESK_RECORDINGS` names their folder."""
+def recorded(folder: Path | None = None) -> list[Market]:
+    """Our own recordings, and the venue's of a folder."""
     paths = sorted(RECORDED.glob("*.gz"))
-    folder = os.environ.get("TRACEDESK_RECORDINGS")
-    if folder:
-        paths += [path for name in REAL for path in sorted(Path(folder).glob(f"{name}*.gz"))[:1]]
+    if folder is not None:
+        paths += [path for name in REAL for path in sorted(folder.glob(f"{name}*.gz"))[:1]]
     return [_read(path) for path in paths]
 
 

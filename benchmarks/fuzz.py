@@ -267,10 +267,18 @@ def measure(folder: Path, plan: Plan) -> dict[str, Any]:
         "growth": memory,
         "step": step,
         "not_measured": _absent(crew, step),
+        "seeds": [1],
+        "rivals": _rivals(crew),
         "versions": {"core": native.engine().version(), "medusa": fuzz_medusa.version()},
         "machine": {**machine(), "neighbours_cores": round(neighbours.cores(), 2)},
         "method": METHOD,
     }
+
+
+def _rivals(crew: Mapping[str, Contestant]) -> dict[str, str]:
+    """The versions of the rivals that were measured."""
+    known = {"forge": (GUIDED, fuzz_forge.VERSION), "medusa": (MEDUSA, fuzz_medusa.version() or "")}
+    return {name: version for name, (label, version) in known.items() if label in crew}
 
 
 def _absent(crew: Mapping[str, Contestant], step: Mapping[str, Any] | None) -> list[str]:

@@ -131,7 +131,7 @@ def measure(
         for who, is_guided in ((PLAIN, False), (GUIDED, True)):
             finds = [forge(rival, calls, seed, is_guided=is_guided) for seed in seeds]
             found.setdefault(who, {})[name] = finds
-    return {"claims": _claims(found, target), **_report(found, mazes, neighbours)}
+    return {"claims": _claims(found, target), "seeds": [*seeds], **_report(found, mazes, neighbours)}
 
 
 def _report(
@@ -149,6 +149,7 @@ def _report(
             for who, by_maze in found.items()
         },
         "not_installed": [] if GUIDED in found else [f"forge {fuzz_forge.VERSION}"],
+        "rivals": {"forge": fuzz_forge.VERSION} if GUIDED in found else {},
         "machine": {**machine(), "neighbours_cores": round(neighbours.cores(), 2)},
         "method": METHOD,
     }

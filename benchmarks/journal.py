@@ -369,6 +369,7 @@ def measure(folder: Path, plan: Plan) -> dict[str, Any]:
     return {
         "claims": [*claims(runs, grown), *recording.measure(plan.recording_rounds)],
         "rows": {name: run.figures() for name, run in runs.items()},
+        "seeds": [*map(int, recording.SEEDS)] if plan.recording_rounds else [7],
         "sync_ms": round(median(syncs) * 1e3, 3),
         "properties_bytes": round(sum(bodies) / len(bodies), 1),
         **beside,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,13 +26,9 @@ def figures() -> dict[str, Any]:
     if not measure.supported():
         pytest.skip("needs Linux with schedstat")
     command = [sys.executable, "-m", "benchmarks.exchange", "--quick", "--json"]
-    ran = subprocess.run(command, cwd=ROOT, env=_without_recordings(), capture_output=True, text=True)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
-
-
-def _without_recordings() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "TRACEDESK_RECORDINGS"}
 
 
 def test_every_promise_is_a_claim_with_its_bar_and_its_verdict(figures: dict[str, Any]) -> None:
