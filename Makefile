@@ -6,13 +6,23 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CARGO := $(shell which cargo 2>/dev/null)
+AREAS := wire crash backtest fuzz exchange codegraph trading panel install
 TARGET := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tracedesk/native/target
 
-.PHONY: run setup semantic dev judges test judge check format docs bench lock clean
+.PHONY: help run setup semantic dev judges test judge prove check format docs lock clean
 
 run: setup
 	$(BIN)/tracedesk backtest sample
 	$(BIN)/tracedesk serve
+
+help:
+	@echo "make run                 set up, serve the desk"
+	@echo "make check               format, lint, types, generated pages"
+	@echo "make test                every test without downloads (15 minutes on two cores)"
+	@echo "make judge [AREA=wire]   outside engines, clients, browsers, short soaks and kills (40 minutes)"
+	@echo "make prove [AREA=wire] [CHECKOUTS=FOLDER]"
+	@echo "                         the same in full size with exact bars, checkouts, benchmarks: writes docs/proof"
+	@echo "make docs                generated pages; areas of judges: $(AREAS)"
 
 setup: .venv/.ready .venv/.native
 
@@ -43,18 +53,23 @@ judges: dev
 	$(BIN)/python -m tests.judges.install
 
 test: dev
-	TRACEDESK_BUDGET=1 $(BIN)/python -m pytest -n 2 -m "not judge"
+	$(BIN)/python -m pytest -n 2 -m "not judge and not prove" --budget
 
-judge: export TRACEDESK_RECORDINGS ?= $(wildcard $(CURDIR)/../shared/data/binance_spot)
 judge: judges
-	$(BIN)/python -m pytest -n 2 -m "judge and not alone" -rA
-	$(BIN)/python -m pytest -m "judge and alone" -rA
+	$(BIN)/python -m tests.judges $(if $(AREA),--area $(AREA))
+
+# The third tier: hours, most of them over checkouts. It alone writes docs/proof.
+prove: judges
+	$(BIN)/python -m benchmarks.rivals
+	$(BIN)/python -m benchmarks.trading_rival
+	$(BIN)/python -m tests.judges --prove $(if $(AREA),--area $(AREA)) $(if $(CHECKOUTS),--checkouts $(CHECKOUTS))
 
 check: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/python -m tracedesk.docs --check
+	$(BIN)/python -m scripts.proof --check
 ifneq ($(CARGO),)
 	for crate in native/*/; do $(CARGO) fmt --manifest-path $${crate}Cargo.toml --check && \
 		CARGO_TARGET_DIR=$(TARGET) $(CARGO) clippy --quiet --locked --manifest-path $${crate}Cargo.toml --all-targets --all-features -- -D warnings || exit 1; done
@@ -66,17 +81,7 @@ format: dev
 
 docs: dev
 	$(BIN)/python -m tracedesk.docs
-
-bench: judges
-	$(BIN)/python -m benchmarks.rivals
-	$(BIN)/python -m benchmarks.wire
-	$(BIN)/python -m benchmarks.journal
-	$(BIN)/python -m benchmarks.trading_rival
-	$(BIN)/python -m benchmarks.trading
-	$(BIN)/python -m benchmarks.backtest
-	$(BIN)/python -m benchmarks.fuzz
-	$(BIN)/python -m benchmarks.fuzz_maze
-	$(BIN)/python -m benchmarks.exchange
+	$(BIN)/python -m scripts.proof
 
 lock: dev
 	$(PIP) uv

@@ -19,8 +19,10 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from scripts.proof.record import Recorder as Proofs
 from tests.backtest.streams import START_NS, causal, record
 from tests.backtest.test_projection import tables
+from tests.judges.size import Size
 from tests.support import ROOT
 from tracedesk.backtest import Recorder, RecordingError, native, recorder, runs, schema
 from tracedesk.backtest.bodies import nanoseconds
@@ -467,8 +469,10 @@ def test_killed_recorders_lose_nothing_acknowledged_and_are_settled_as_crashed(t
 
 @pytest.mark.judge
 @pytest.mark.timeout(900)
-def test_100_killed_recorders_lose_nothing_acknowledged(tmp_path: Path) -> None:
-    _kills(tmp_path, ("live", "fast") * 50, 2)
+def test_many_killed_recorders_lose_nothing_acknowledged(tmp_path: Path, size: Size, prove: Proofs) -> None:
+    pairs = size.of(judge=50, prove=200)
+    _kills(tmp_path, ("live", "fast") * pairs, 2)
+    prove.record("backtest-kills", 0, seeds=[2], details={"kills": 2 * pairs})
 
 
 def test_the_next_recorder_of_a_home_settles_what_died_before(tmp_path: Path) -> None:

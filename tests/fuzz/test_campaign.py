@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz.desks import ENDLESS, VAULT, Started, agent, lines, no_host_left, started, starting, vault
+from tests.judges.size import Size
 from tests.support import BOUND, run, until
 from tracedesk.errors import ToolError
 from tracedesk.fuzz import audit, corpus_files, diary
@@ -337,12 +338,12 @@ def test_events_that_were_pruned_are_gone_and_the_rest_still_answers(home: Path)
 
 @pytest.mark.judge
 @pytest.mark.timeout(600)
-def test_a_hundred_campaigns_are_started_and_stopped_without_a_leak_or_a_hang(home: Path) -> None:
+def test_many_campaigns_are_started_and_stopped_without_a_leak_or_a_hang(home: Path, size: Size) -> None:
     source = vault(home.parent)
 
     async def main() -> None:
         async with agent(home) as found:
-            for number in range(100):
+            for number in range(size.of(judge=50, prove=300)):
                 before = len(os.listdir("/proc/self/fd"))
                 id = (await found.call("start_campaign", path=str(source), workers=2))["campaign_id"]
                 assert (await found.call("stop_campaign", campaign_id=id))["success"] is True
@@ -350,7 +351,7 @@ def test_a_hundred_campaigns_are_started_and_stopped_without_a_leak_or_a_hang(ho
                 if number > 10:
                     assert len(os.listdir("/proc/self/fd")) <= before + 4
 
-    asyncio.run(asyncio.wait_for(main(), 550))
+    asyncio.run(asyncio.wait_for(main(), size.of(judge=550, prove=6_000)))
     assert find(home, KIND) == []
 
 

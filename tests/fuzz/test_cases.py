@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from scripts.proof.record import Recorder
 from tests.fuzz.cases import compiled, runner
 from tests.fuzz.cases.table import CASES, SEEDS, Case, Original
 
@@ -44,11 +46,37 @@ def test_the_compiled_contracts_are_what_the_pinned_compiler_makes_of_the_source
 
 
 @pytest.mark.judge
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("case", "original"), ORIGINALS, ids=[case.id for case, _ in ORIGINALS])
-def test_the_original_of_a_case_has_its_answer_too(case: Case, original: Original, seed: int) -> None:
-    """Needs a checkout, named by the last part of its repository: TRACEDESK_ECHIDNA, TRACEDESK_MEDUSA."""
-    variable = f"TRACEDESK_{original.repository.rpartition('/')[2].upper()}"
-    if variable not in os.environ:
-        pytest.skip(f"{variable} names no checkout of {original.repository}")
-    assert runner.run_original(original, Path(os.environ[variable]), seed) == []
+def test_a_case_in_a_checkout_has_its_answer(tmp_path: Path) -> None:
+    """The small sibling of the proof below, on a checkout that is made here."""
+    text = (compiled.CONTRACTS / "latch.sol").read_text(encoding="utf-8")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "latch.sol").write_text(text, encoding="utf-8")
+    claim = Original("own/checkout", "tests/latch.sol", "Latch", falsified=("echidna_stays_shut",))
+    assert runner.run_original(claim, tmp_path, 1) == []
+    wrong = replace(claim, falsified=(), holds=("echidna_stays_shut",))
+    assert runner.run_original(wrong, tmp_path, 1) != []
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("name", ["echidna", "medusa"])
+def test_the_original_of_a_case_has_its_answer_too(
+    name: str, checkout: Callable[[str], Path], prove: Recorder
+) -> None:
+    folder = checkout(name)
+    tried = [original for _, original in ORIGINALS if original.repository.endswith(f"/{name}")]
+    found = {
+        f"{original.file}, seed {seed}": runner.run_original(original, folder, seed)
+        for original in tried
+        for seed in SEEDS
+    }
+    wrong = {run: said for run, said in found.items() if said}
+    prove.record(
+        f"fuzz-originals-{name}",
+        len(wrong),
+        seeds=SEEDS,
+        checkouts={name: folder},
+        details={"runs": len(found), "wrong": wrong},
+    )
+    assert tried
+    assert wrong == {}

@@ -16,6 +16,7 @@ import pytest
 
 from tests.fuzz.cases import compiled, oracle, programs
 from tests.fuzz.cases.oracle import Answer, Oracle, Slot
+from tests.judges.size import Size
 from tracedesk.fuzz import config, native, spec
 from tracedesk.primitives import json
 
@@ -105,17 +106,18 @@ def _compare(document: Mapping[str, Any], sequence: Sequence, rows: list[dict[st
 @pytest.mark.judge
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="pyrevm has no build for this Python")
-def test_20_000_generated_calls_end_as_they_do_in_pyrevm() -> None:
+def test_generated_calls_end_as_they_do_in_pyrevm(size: Size) -> None:
+    calls = size.of(judge=CALLS, prove=10 * CALLS)
     document = _document()
     campaign = _campaign(document)
     seen: Counter[str] = Counter()
-    for sequence in _sequences(document, CALLS // LENGTH, seed=1):
+    for sequence in _sequences(document, calls // LENGTH, seed=1):
         rows = json.loads(campaign.execute(json.dumps(sequence).decode(), True))["transactions"]
         seen += _compare(document, sequence, rows)
     # A generator that lost a kind would make the comparison worthless.
-    assert seen["success"] + seen["revert"] + seen["halt"] == CALLS
+    assert seen["success"] + seen["revert"] + seen["halt"] == calls
     for kind in (*KINDS, "precompile", "transient", "success", "revert", "halt", "logs", "slots"):
-        assert seen[kind] > CALLS // 50, (kind, seen)
+        assert seen[kind] > calls // 50, (kind, seen)
 
 
 @pytest.mark.parametrize(("sequences", "workers"), [(50, 1), (50, 2)])
@@ -128,9 +130,10 @@ def test_workers_execute_loaded_sequences_exactly_as_a_replay_does(sequences: in
 
 @pytest.mark.judge
 @pytest.mark.timeout(900)
-def test_workers_execute_20_000_loaded_calls_exactly_as_a_replay_does() -> None:
-    document = _document(test_limit=CALLS)
-    _expect_the_same_gas(document, list(_sequences(document, CALLS // LENGTH, seed=3)))
+def test_workers_execute_many_loaded_calls_exactly_as_a_replay_does(size: Size) -> None:
+    calls = size.of(judge=CALLS, prove=5 * CALLS)
+    document = _document(test_limit=calls)
+    _expect_the_same_gas(document, list(_sequences(document, calls // LENGTH, seed=3)))
 
 
 def _expect_the_same_gas(document: Mapping[str, Any], given: list[Sequence]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from benchmarks import fuzz_maze, fuzz_mazes
 from benchmarks.fuzz_maze import GUIDED, OURS, PLAIN
 from tests.fuzz.cases import compiled
+from tests.judges.size import Size
 from tracedesk.fuzz import config, native, spec
 
 MAZE = fuzz_mazes.make(1)
@@ -70,19 +70,14 @@ def test_what_forge_is_given_writes_down_every_label_and_asserts_nothing() -> No
 
 @pytest.mark.judge
 @pytest.mark.timeout(900)
-def test_our_campaigns_reach_more_labels_of_our_mazes_than_forge_does(tmp_path: Path) -> None:
-    figures = fuzz_maze.measure(fuzz_maze.sources(None), 30_000, (1, 2, 3), tmp_path, None)
-    assert figures["found"].keys() == {OURS, PLAIN, GUIDED}
-    assert [claim for claim in figures["claims"] if not claim["met"]] == []
-
-
-@pytest.mark.judge
-@pytest.mark.timeout(900)
-def test_our_campaigns_reach_40_labels_of_the_original_mazes_and_more_than_forge_does(tmp_path: Path) -> None:
-    """Needs a checkout of Consensys/daedaluzz, named by TRACEDESK_DAEDALUZZ."""
-    if "TRACEDESK_DAEDALUZZ" not in os.environ:
-        pytest.skip("TRACEDESK_DAEDALUZZ names no checkout of Consensys/daedaluzz")
-    mazes = fuzz_maze.sources(Path(os.environ["TRACEDESK_DAEDALUZZ"]))
-    figures = fuzz_maze.measure(mazes, 30_000, (1, 2, 3), tmp_path, fuzz_maze.TARGET)
+def test_our_campaigns_reach_more_labels_of_our_mazes_than_forge_does(tmp_path: Path, size: Size) -> None:
+    """The small sibling of the benchmark over a checkout; the mazes have the same places as there."""
+    folder = tmp_path / "generated-mazes"
+    folder.mkdir()
+    for number in range(fuzz_maze.MAZES):
+        maze = fuzz_mazes.make(number + 1).source()
+        (folder / f"maze-{number}.sol").write_text(maze, encoding="utf-8")
+    calls, seeds = size.of(judge=(30_000, (1,)), prove=(150_000, (1, 2, 3)))
+    figures = fuzz_maze.measure(fuzz_maze.sources(tmp_path), calls, seeds, tmp_path, None)
     assert figures["found"].keys() == {OURS, PLAIN, GUIDED}
     assert [claim for claim in figures["claims"] if not claim["met"]] == []

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from scripts.proof.record import Recorder
 from tests.journal.crash import Tally, kill_writers
+from tests.judges.size import Size
 
 
 def _assert_nothing_lost(tally: Tally, kills: int) -> None:
@@ -25,8 +27,11 @@ def test_200_kills_lose_no_acknowledged_event(tmp_path: Path) -> None:
 
 @pytest.mark.judge
 @pytest.mark.timeout(900)
-def test_2000_kills_lose_no_acknowledged_event(tmp_path: Path) -> None:
-    _assert_nothing_lost(kill_writers(tmp_path, "ours", 2_000, seed=2), 2_000)
+def test_many_kills_lose_no_acknowledged_event(tmp_path: Path, size: Size, prove: Recorder) -> None:
+    kills = size.of(judge=1_000, prove=2_000)
+    tally = kill_writers(tmp_path, "ours", kills, seed=2)
+    prove.record("journal-kills", len(tally.problems), seeds=[2], details={"kills": kills})
+    _assert_nothing_lost(tally, kills)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Five hundred orders through kills, cuts, skewed clocks, bans, errors after acceptance and garbage."""
+"""Hundreds of orders through kills, cuts, skewed clocks, bans, errors after acceptance and garbage."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from scripts.proof.record import Recorder
 from tests.exchange.orders.network import TROUBLES
 from tests.exchange.orders.storm import FAULTS, GARBAGE, check, storm
+from tests.judges.size import Size
 
 
 @pytest.mark.judge
 @pytest.mark.timeout(900)
-def test_no_order_is_doubled_or_lost_in_500_rounds_and_callers_are_told_the_truth(tmp_path: Path) -> None:
+def test_no_order_is_doubled_or_lost_in_many_rounds_and_callers_are_told_the_truth(
+    tmp_path: Path, size: Size, prove: Recorder
+) -> None:
+    rounds, kills = size.of(judge=(500, 20), prove=(1_000, 40))
+
     async def main() -> None:
-        async with storm(tmp_path, rounds=500, accounts=60, kills=20, seed=2026) as it:
+        async with storm(tmp_path, rounds=rounds, accounts=60, kills=kills, seed=2026) as it:
             fates = await check(it)
             print(dict(fates), dict(it.held_back), dict(it.hits), it.killed, it.skewed)
-            assert fates.total() >= 500
-            assert it.killed >= 20
+            assert fates.total() >= rounds
+            assert it.killed >= kills
             assert it.skewed > 0
             # Each kind of trouble has met orders, or nothing is shown of it.
             assert all(it.hits[fault["kind"]] >= 10 for fault in FAULTS)
@@ -32,4 +38,5 @@ def test_no_order_is_doubled_or_lost_in_500_rounds_and_callers_are_told_the_trut
                 "RATE_LIMITED",
             }
 
-    asyncio.run(asyncio.wait_for(main(), 800))
+    asyncio.run(asyncio.wait_for(main(), size.of(judge=800, prove=3_000)))
+    prove.record("exchange-faults", 0, seeds=[2026], details={"rounds": rounds, "kills": kills})

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.proof.record import Recorder
+from tests.judges.size import Size
 from tests.trading.crash import Tally, kill_desks
 
 
@@ -26,8 +28,13 @@ def test_200_kills_while_trading_lose_nothing_and_double_nothing(tmp_path: Path)
 
 @pytest.mark.judge
 @pytest.mark.timeout(900)
-def test_2000_kills_while_trading_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
-    _assert_nothing_lost_or_doubled(kill_desks(tmp_path, "ours", 2_000, seed=2), 2_000)
+def test_many_kills_while_trading_lose_nothing_and_double_nothing(
+    tmp_path: Path, size: Size, prove: Recorder
+) -> None:
+    kills = size.of(judge=1_000, prove=2_000)
+    tally = kill_desks(tmp_path, "ours", kills, seed=2)
+    prove.record("trading-kills", len(tally.problems), seeds=[2], details={"kills": kills})
+    _assert_nothing_lost_or_doubled(tally, kills)
 
 
 @pytest.mark.parametrize(

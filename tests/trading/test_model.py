@@ -24,6 +24,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.judges.size import Size
 from tests.support import run
 from tests.trading.crash import settings, trading_desk
 from tests.trading.model_account import LARGEST, PARTICIPATION, SHARE, Account, Order, Refused
@@ -393,9 +394,9 @@ def test_200_lives_of_an_account_agree_with_a_plain_model() -> None:
 @pytest.mark.judge
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("quarter", range(4))
-def test_2000_lives_of_an_account_agree_with_a_plain_model(quarter: int) -> None:
+def test_many_lives_of_an_account_agree_with_a_plain_model(quarter: int, size: Size) -> None:
     """In quarters, so that all cores take part; each draws lives of its own."""
-    _live(500, 50)
+    _live(size.of(judge=250, prove=500), 50)
 
 
 def test_a_sale_that_costs_more_than_it_brings_is_refused_without_the_cash_for_it(tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ from typing import Any, Final
 import pytest
 import uvloop
 
+from scripts.proof.record import Recorder
 from tests.journal.forks import Server, fork_server, say_ready
+from tests.judges.size import Size
 from tests.trading import kills
 from tests.trading.crash import settings, trading_desk
 from tests.trading.kills import SYMBOLS, Killer, acknowledge, serve
@@ -255,8 +257,13 @@ def test_60_kills_while_sending_double_no_order_and_lose_none(tmp_path: Path) ->
 
 @pytest.mark.judge
 @pytest.mark.timeout(600)
-def test_400_kills_while_sending_double_no_order_and_lose_none(tmp_path: Path) -> None:
-    _assert_the_ledger_is_the_brokers_truth(kill_senders(tmp_path, "ours", 400), 400)
+def test_many_kills_while_sending_double_no_order_and_lose_none(
+    tmp_path: Path, size: Size, prove: Recorder
+) -> None:
+    count = size.of(judge=200, prove=400)
+    tally = kill_senders(tmp_path, "ours", count)
+    prove.record("trading-kills-sending", len(tally.problems), details={"kills": count})
+    _assert_the_ledger_is_the_brokers_truth(tally, count)
 
 
 def test_the_harness_catches_a_desk_that_sends_before_it_writes(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 import uvloop
 
+from tests.judges.size import Size
 from tests.trading.crash import OPENING, settings, trading_desk
 from tracedesk.primitives import json
 from tracedesk.trading import audit
@@ -194,5 +195,5 @@ def test_100_races_of_eight_desks_do_one_id_once_and_answer_alike(tmp_path: Path
 
 @pytest.mark.judge
 @pytest.mark.timeout(900)
-def test_1000_races_of_eight_desks_do_one_id_once_and_answer_alike(tmp_path: Path) -> None:
-    _race(tmp_path / "home", 1_000, seed=2)
+def test_many_races_of_eight_desks_do_one_id_once_and_answer_alike(tmp_path: Path, size: Size) -> None:
+    _race(tmp_path / "home", size.of(judge=500, prove=1_000), seed=2)

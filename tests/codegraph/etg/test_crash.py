@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from scripts.proof.record import Recorder
 from tests.codegraph.etg.crash import Tally, kill_loggers
+from tests.judges.size import Size
 
 
 def _assert_nothing_lost(tally: Tally, kills: int) -> None:
@@ -30,9 +32,13 @@ def test_40_kills_while_the_tables_follow_the_events_leave_them_whole(tmp_path: 
 
 @pytest.mark.judge
 @pytest.mark.timeout(900)
-def test_1000_kills_lose_no_acknowledged_event_and_leave_whole_projections(tmp_path: Path) -> None:
-    tally = kill_loggers(tmp_path, "ours", 1_000, seed=2)
-    _assert_nothing_lost(tally, 1_000)
+def test_many_kills_lose_no_acknowledged_event_and_leave_whole_projections(
+    tmp_path: Path, size: Size, prove: Recorder
+) -> None:
+    kills = size.of(judge=400, prove=1_000)
+    tally = kill_loggers(tmp_path, "ours", kills, seed=2)
+    prove.record("codegraph-kills-log", len(tally.problems), seeds=[2], details={"kills": kills})
+    _assert_nothing_lost(tally, kills)
     assert tally.in_flight_kept > 0, "some kills fell between the commit and its acknowledgement"
 
 

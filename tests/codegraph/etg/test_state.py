@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 from tests.codegraph.etg.bench import SECOND, Bench
 from tests.codegraph.etg.plain import Plain, shown
 from tests.codegraph.etg.rows import tables
+from tests.judges.size import Size
 from tracedesk.codegraph.etg.log import month
 from tracedesk.codegraph.etg.model import NewEvent, event_ref
 from tracedesk.journal import verify
@@ -165,7 +166,8 @@ test_random_events_are_traced_as_in_plain_lists = Tracing.TestCase
 
 @pytest.mark.judge
 @pytest.mark.timeout(900)
-def test_very_many_random_events_are_traced_as_in_plain_lists() -> None:
+def test_very_many_random_events_are_traced_as_in_plain_lists(size: Size) -> None:
+    examples = size.of(judge=100, prove=300)
     run_state_machine_as_test(
-        Tracing, settings=settings(max_examples=300, stateful_step_count=40, deadline=None)
+        Tracing, settings=settings(max_examples=examples, stateful_step_count=40, deadline=None)
     )

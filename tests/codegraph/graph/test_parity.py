@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scripts.proof.record import Recorder
 from tests.codegraph.graph.projects import Desk, Here, dangling, graph
 from tracedesk.codegraph.graph.index import index_project
 from tracedesk.codegraph.graph.pool import Parsers, Parsing
@@ -172,6 +174,12 @@ def test_the_order_in_which_files_come_is_no_matter(tmp_path: Path) -> None:
 # --- real histories
 
 
+def git_directory(checkout: Path) -> str:
+    """The git directory of a checkout, bare or with a work tree."""
+    words = ["git", "rev-parse", "--absolute-git-dir"]
+    return subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=True).stdout.strip()
+
+
 class History:
     """The last commits of a git repository, checked out one after the other."""
 
@@ -271,13 +279,23 @@ def test_a_git_history_replays_to_a_clean_rebuild(tmp_path: Path) -> None:
     assert replay(history, tmp_path / "home", 4, Here()) == 24
 
 
-@pytest.mark.judge
-@pytest.mark.timeout(3_600)
-def test_200_commits_of_a_repository_replay_to_a_clean_rebuild(tmp_path: Path) -> None:
-    repository = os.environ.get("TRACEDESK_PARITY_REPO")
-    if not repository:
-        pytest.skip("TRACEDESK_PARITY_REPO names no git directory")
+def test_a_git_history_replays_alike_by_parsers_in_processes(tmp_path: Path) -> None:
+    """The small sibling of the proof below, on a repository that is made here."""
     (tmp_path / "home").mkdir()
-    history = History(repository, tmp_path / "tree", 200)
+    history = History(git_directory(Path(_repository(tmp_path, 9)).parent), tmp_path / "tree", 8)
     with closing(Parsers()) as parsers:
-        assert replay(history, tmp_path / "home", 20, parsers) == 200
+        assert replay(history, tmp_path / "home", 4, parsers) == 8
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(3_600)
+def test_200_commits_of_a_repository_replay_to_a_clean_rebuild(
+    tmp_path: Path, checkout: Callable[[str], Path], prove: Recorder
+) -> None:
+    place = checkout("django")
+    (tmp_path / "home").mkdir()
+    history = History(git_directory(place), tmp_path / "tree", 200)
+    with closing(Parsers()) as parsers:
+        replayed = replay(history, tmp_path / "home", 20, parsers)
+    assert replayed == 200
+    prove.record("codegraph-replay", replayed, checkouts={"django": place})

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tracedesk.exchange.analytics.span import Span
 from tracedesk.exchange.book.book import Book
@@ -55,13 +52,9 @@ def instrument(symbol: str, tick: int = TICK, step: int = ONE // 100_000) -> Ins
     return Instrument(symbol, symbol.removesuffix(quote), quote, "TRADING", tick, step, ("LIMIT", "MARKET"))
 
 
-def outside(name: str) -> Path:
-    """A recording of the real venue, where the environment names a folder that has it."""
-    folder = os.environ.get("TRACEDESK_RECORDINGS")
-    found = sorted(Path(folder).glob(f"{name}*.gz")) if folder else []
-    if not found:
-        pytest.skip(f"TRACEDESK_RECORDINGS names no folder with a recording of {name}")
-    return found[0]
+def outside(folder: Path, name: str) -> Path:
+    """A recording of the real venue in the checkout that has them."""
+    return sorted(folder.glob(f"{name}*.gz"))[0]
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 
@@ -80,19 +81,23 @@ def test_vpin_equals_the_judge_on_our_own_recording(path: Path) -> None:
     check_vpin(recorded(path))
 
 
-@pytest.mark.judge
+@pytest.mark.prove
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_order_flow_imbalance_equals_the_judge_on_the_venues_recording(name: str) -> None:
-    check_ofi(recorded(outside(name)))
+def test_order_flow_imbalance_equals_the_judge_on_the_venues_recording(
+    name: str, checkout: Callable[[str], Path]
+) -> None:
+    check_ofi(recorded(outside(checkout("binance_spot"), name)))
 
 
-@pytest.mark.judge
+@pytest.mark.prove
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_the_weighted_mid_equals_the_judge_on_the_venues_recording(name: str) -> None:
-    check_weighted_mid(recorded(outside(name)))
+def test_the_weighted_mid_equals_the_judge_on_the_venues_recording(
+    name: str, checkout: Callable[[str], Path]
+) -> None:
+    check_weighted_mid(recorded(outside(checkout("binance_spot"), name)))
 
 
-@pytest.mark.judge
+@pytest.mark.prove
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_vpin_equals_the_judge_on_the_venues_recording(name: str) -> None:
-    check_vpin(recorded(outside(name)))
+def test_vpin_equals_the_judge_on_the_venues_recording(name: str, checkout: Callable[[str], Path]) -> None:
+    check_vpin(recorded(outside(checkout("binance_spot"), name)))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from scripts.proof.record import Recorder
 from tracedesk.exchange.book.book import Level
 from tracedesk.exchange.book.recording import frames, payload
 from tracedesk.exchange.book.sync import Depth, Sync, levels
@@ -72,18 +72,16 @@ def _shown(sync: Sync) -> Touch:
     return sync.book.best_bid(), sync.book.best_ask()
 
 
-def _outside(name: str) -> Path:
-    folder = os.environ.get("TRACEDESK_RECORDINGS")
-    found = sorted(Path(folder).glob(f"{name}*.gz")) if folder else []
-    if not found:
-        pytest.skip(f"TRACEDESK_RECORDINGS names no folder with a recording of {name}")
-    return found[0]
+def _outside(folder: Path, name: str) -> Recording:
+    """A recording of the real venue in the checkout that has them."""
+    return load(sorted(folder.glob(f"{name}*.gz"))[0])
 
 
 # --- what is checked
 
 
-def check_the_whole_recording(recording: Recording) -> None:
+def check_the_whole_recording(recording: Recording) -> int:
+    """Returns the number of points that were compared."""
     sync = Sync(ManualClock())
     sync.opened()
     compared = 0
@@ -101,6 +99,7 @@ def check_the_whole_recording(recording: Recording) -> None:
     differences = sum(isinstance(sent, Depth) for sent in recording.streamed)
     assert compared >= differences * 0.98, f"only {compared} of {differences} could be compared"
     assert sync.resyncs == 0
+    return compared
 
 
 @dataclass(slots=True)
@@ -222,15 +221,24 @@ def test_the_book_of_a_local_recording_comes_through_every_fault(path: Path) -> 
 # --- the venue's own
 
 
-@pytest.mark.judge
+@pytest.mark.prove
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_the_book_of_a_real_market_is_its_touch_at_every_point(name: str) -> None:
-    check_the_whole_recording(load(_outside(name)))
+def test_the_book_of_a_real_market_is_its_touch_at_every_point(
+    name: str, checkout: Callable[[str], Path], prove: Recorder
+) -> None:
+    folder = checkout("binance_spot")
+    compared = check_the_whole_recording(_outside(folder, name))
+    # A point at which the book differs has failed the check.
+    prove.record(
+        f"exchange-recorded-{name}", 1.0, checkouts={"binance_spot": folder}, details={"points": compared}
+    )
 
 
-@pytest.mark.judge
+@pytest.mark.prove
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_the_book_of_a_real_market_comes_through_every_fault(name: str) -> None:
-    recording = load(_outside(name))
+def test_the_book_of_a_real_market_comes_through_every_fault(
+    name: str, checkout: Callable[[str], Path]
+) -> None:
+    recording = _outside(checkout("binance_spot"), name)
     faults = sum((check_through_faults(recording, seed) for seed in range(3)), Counter[str]())
     assert set(+faults) == EVERY_FAULT

@@ -18,10 +18,18 @@ from typing import Any, Final, cast
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 
 from tests.exchange.orders.desks import LIMIT, MARKET, Trader, trader
 from tests.exchange.orders.lying import Lie
+from tests.judges.size import Size
 from tracedesk.errors import ToolError
 from tracedesk.exchange.orders.desk import OrderDesk
 from tracedesk.exchange.orders.previews import client_order_id
@@ -318,5 +326,6 @@ class TestDeskAndVenue(DeskAndVenue.TestCase):
 
 
 @pytest.mark.judge
-class TestDeskAndVenueForLong(DeskAndVenue.TestCase):
-    settings = _settings(120, 40)
+@pytest.mark.timeout(600)
+def test_desk_and_venue_agree_for_long(size: Size) -> None:
+    run_state_machine_as_test(DeskAndVenue, settings=_settings(size.of(judge=120, prove=600), 40))

@@ -14,6 +14,7 @@ from tests.exchange.venue.crash import LISTING, NAMES, Tally, kill_venues
 from tests.exchange.venue.support import FUNDS, SYMBOL, asking
 from tests.journal import powerloss
 from tests.journal.powerloss import Losses, lose_power
+from tests.judges.size import Size
 from tracedesk.exchange.units import units
 from tracedesk.exchange.venue.orders import VenueRefused
 from tracedesk.exchange.venue.store import Store
@@ -37,8 +38,9 @@ def test_25_kills_while_trading_lose_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.judge
 @pytest.mark.timeout(900)
-def test_300_kills_while_trading_lose_nothing(tmp_path: Path) -> None:
-    _assert_nothing_lost(kill_venues(tmp_path, "ours", 300, seed=2), 300)
+def test_many_kills_while_trading_lose_nothing(tmp_path: Path, size: Size) -> None:
+    kills = size.of(judge=300, prove=1_000)
+    _assert_nothing_lost(kill_venues(tmp_path, "ours", kills, seed=2), kills)
 
 
 @pytest.mark.parametrize(("kind", "finding"), [("late", "lost"), ("parts", "fills")])

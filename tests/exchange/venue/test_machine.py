@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 )
 
 from tests.exchange.venue.naive import Item, Naive
+from tests.judges.size import Size
 from tracedesk.exchange.units import notional, units
 from tracedesk.exchange.venue.listings import Listing, publish
 from tracedesk.exchange.venue.orders import (
@@ -332,5 +333,5 @@ def test_a_venue_behaves_as_a_plain_model_says_through_every_command_and_restart
 
 @pytest.mark.judge
 @pytest.mark.timeout(1200)
-def test_a_venue_behaves_as_a_plain_model_says_for_long() -> None:
-    _run(examples=300, steps=50)
+def test_a_venue_behaves_as_a_plain_model_says_for_long(size: Size) -> None:
+    _run(examples=size.of(judge=300, prove=1_000), steps=50)
