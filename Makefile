@@ -1,4 +1,4 @@
-# Two commands matter: `make run` serves the desk, `make test` proves it.
+# Two commands matter: `make run` serves the desk, `make test` tests it.
 # Everything they need is installed into .venv/ and .judges/, both ignored by git.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
