@@ -22,10 +22,10 @@ _KEPT: Final = ("paired_ratio", "cpu_ratio", "wall_ratio", "p50_ratio", "against
 
 @dataclass(slots=True)
 class Outcome:
-    """The bars that were recorded, and one line for each that was not."""
+    """Missed bars, and notes about bars without a figure."""
 
     missed: list[str] = field(default_factory=list[str])
-    told: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
 
 
 def commands(area: str | None, bars: Mapping[str, Bar]) -> dict[str, list[Bar]]:
@@ -43,7 +43,7 @@ def run(area: str | None, checkouts: Path | None, bars: Mapping[str, Bar] | None
     for command, measured in commands(area, every() if bars is None else bars).items():
         given = _given(measured[0], checkouts)
         if measured[0].checkout is not None and not given:
-            outcome.told.append(f"skipped {command}: CHECKOUTS has no folder {measured[0].checkout}")
+            outcome.notes.append(f"skipped {command}: CHECKOUTS has no folder {measured[0].checkout}")
             continue
         recorder = Recorder.begun()
         print(f"proving with {command}", flush=True)
@@ -91,7 +91,7 @@ def keep(
         figure, details = figure_of(found, bar)
         if figure is None:
             missing = ", ".join([*found.get("not_installed", ()), *found.get("not_measured", ())])
-            outcome.told.append(f"{bar.id}: no figure" + (f" (missing: {missing})" if missing else ""))
+            outcome.notes.append(f"{bar.id}: no figure" + (f" (missing: {missing})" if missing else ""))
             continue
         recorder.record(
             bar.id,

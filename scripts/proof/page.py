@@ -50,9 +50,9 @@ class Row:
 
     def _measured(self, proof: record.Proof) -> str:
         load = proof["load"]
-        told = [proof["date"], f"load {load['before']:g} to {load['after']:g}"]
-        told += [] if proof["clean"] else ["uncommitted changes"]
-        return ", ".join([*told, *([OLD] if self.is_old else [])])
+        parts = [proof["date"], f"load {load['before']:g} to {load['after']:g}"]
+        parts += [] if proof["clean"] else ["uncommitted changes"]
+        return ", ".join([*parts, *([OLD] if self.is_old else [])])
 
 
 def rows(bars: Mapping[str, Bar] | None = None, folder: Path = FOLDER, root: Path = ROOT) -> list[Row]:

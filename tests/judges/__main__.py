@@ -41,7 +41,7 @@ def _sessions(options: Namespace, times: Path) -> bool:
     shared += [f"--area={options.area}"] if options.area else []
     shared += [f"--checkouts={options.checkouts.resolve()}"] if options.checkouts else []
     plans = (["-n", str(options.n), "-m", f"{kinds} and not alone"], ["-m", f"{kinds} and alone"])
-    codes = [_pytest([*plan, "-rA", *shared]) for plan in plans]
+    codes = [_pytest([*plan, "-rA", "--durations=15", *shared]) for plan in plans]
     return all(code in (0, NONE_COLLECTED) for code in codes)
 
 
@@ -60,7 +60,7 @@ def _prove(options: Namespace, times: Path) -> int:
     well = options.benchmarks or _sessions(options, times)
     outcome = benchmarks.run(options.area, options.checkouts)
     write_page([])
-    print(*outcome.told, *(f"MISSED {line}" for line in outcome.missed), sep="\n")
+    print(*outcome.notes, *(f"MISSED {line}" for line in outcome.missed), sep="\n")
     return 0 if well and not outcome.missed else 1
 
 

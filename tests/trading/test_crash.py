@@ -31,7 +31,7 @@ def test_200_kills_while_trading_lose_nothing_and_double_nothing(tmp_path: Path)
 def test_many_kills_while_trading_lose_nothing_and_double_nothing(
     tmp_path: Path, size: Size, prove: Recorder
 ) -> None:
-    kills = size.of(judge=1_000, prove=2_000)
+    kills = size.of(judge=500, prove=2_000)
     tally = kill_desks(tmp_path, "ours", kills, seed=2)
     prove.record("trading-kills", len(tally.problems), seeds=[2], details={"kills": kills})
     _assert_nothing_lost_or_doubled(tally, kills)

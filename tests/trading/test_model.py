@@ -396,7 +396,7 @@ def test_200_lives_of_an_account_agree_with_a_plain_model() -> None:
 @pytest.mark.parametrize("quarter", range(4))
 def test_many_lives_of_an_account_agree_with_a_plain_model(quarter: int, size: Size) -> None:
     """In quarters, so that all cores take part; each draws lives of its own."""
-    _live(size.of(judge=250, prove=500), 50)
+    _live(size.of(judge=150, prove=500), 50)
 
 
 def test_a_sale_that_costs_more_than_it_brings_is_refused_without_the_cash_for_it(tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def test_60_kills_while_sending_double_no_order_and_lose_none(tmp_path: Path) ->
 def test_many_kills_while_sending_double_no_order_and_lose_none(
     tmp_path: Path, size: Size, prove: Recorder
 ) -> None:
-    count = size.of(judge=200, prove=400)
+    count = size.of(judge=150, prove=400)
     tally = kill_senders(tmp_path, "ours", count)
     prove.record("trading-kills-sending", len(tally.problems), details={"kills": count})
     _assert_the_ledger_is_the_brokers_truth(tally, count)

@@ -196,4 +196,4 @@ def test_100_races_of_eight_desks_do_one_id_once_and_answer_alike(tmp_path: Path
 @pytest.mark.judge
 @pytest.mark.timeout(900)
 def test_many_races_of_eight_desks_do_one_id_once_and_answer_alike(tmp_path: Path, size: Size) -> None:
-    _race(tmp_path / "home", size.of(judge=500, prove=1_000), seed=2)
+    _race(tmp_path / "home", size.of(judge=250, prove=1_000), seed=2)
