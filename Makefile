@@ -60,8 +60,8 @@ judge: judges
 
 # The third tier: hours, most of them over checkouts. It alone writes docs/proof.
 prove: judges
-	$(BIN)/python -m benchmarks.rivals
-	$(BIN)/python -m benchmarks.trading_rival
+	$(if $(filter-out wire,$(AREA)),,$(BIN)/python -m benchmarks.rivals)
+	$(if $(filter-out trading,$(AREA)),,$(BIN)/python -m benchmarks.trading_rival)
 	$(BIN)/python -m tests.judges --prove $(if $(AREA),--area $(AREA)) $(if $(CHECKOUTS),--checkouts $(CHECKOUTS))
 
 check: dev

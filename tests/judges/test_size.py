@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.judges import __main__ as runner
 from tests.judges import areas
 from tests.judges.size import JUDGE, PROOF, SLACK
 from tests.support import ROOT
@@ -78,7 +79,26 @@ def test_an_area_passes_its_minutes_over_all_sessions_together(tmp_path: Path) -
     assert areas.lines(spent)[-1] == f"install: 2.0 of 2 min{areas.OVER}"
 
 
-# --- the options, in a project of two tests ---------------------------------------------------------
+@pytest.mark.parametrize(("seconds", "passed", "code"), [(119.0, True, 0), (121.0, True, 1), (1.0, False, 1)])
+def test_a_run_of_judges_fails_when_an_area_passes_its_minutes_or_a_test_fails(
+    seconds: float,
+    passed: bool,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def sessions(options: object, times: Path) -> bool:
+        areas.add(times, {"install": seconds})
+        return passed
+
+    monkeypatch.setattr(runner, "_sessions", sessions)
+    assert runner.main([]) == code
+    printed = capsys.readouterr().out
+    assert f"install: {seconds / 60:.1f} of 2 min" in printed
+    assert (areas.OVER in printed) is (seconds > 120)
+
+
+# --- the options, in a project of three tests ---------------------------------------------------------
 
 _PROJECT = """
 from pytest import mark
