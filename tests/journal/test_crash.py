@@ -28,7 +28,7 @@ def test_200_kills_lose_no_acknowledged_event(tmp_path: Path) -> None:
 @pytest.mark.judge
 @pytest.mark.timeout(900)
 def test_many_kills_lose_no_acknowledged_event(tmp_path: Path, size: Size, prove: Recorder) -> None:
-    kills = size.of(judge=1_000, prove=2_000)
+    kills = size.of(judge=600, prove=2_000)
     tally = kill_writers(tmp_path, "ours", kills, seed=2)
     prove.record("journal-kills", len(tally.problems), seeds=[2], details={"kills": kills})
     _assert_nothing_lost(tally, kills)

@@ -52,7 +52,7 @@ def _pytest(words: list[str]) -> int:
 def _judge(options: Namespace, times: Path) -> int:
     well = _sessions(options, times)
     spent = areas.total(times)
-    print(*areas.lines(spent), sep="\n")
+    print(*areas.lines(spent, options.area), sep="\n")
     return 0 if well and not areas.over(spent) else 1
 
 

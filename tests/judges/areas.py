@@ -38,11 +38,12 @@ def total(file: Path) -> Counter[str]:
     return spent
 
 
-def lines(spent: Mapping[str, float]) -> list[str]:
-    """The time of each area against its minutes."""
+def lines(spent: Mapping[str, float], only: str | None = None) -> list[str]:
+    """The time of each area, or of one, against its minutes."""
     return [
         f"{area}: {spent.get(area, 0) / 60:.1f} of {minutes} min" + (OVER if is_over(area, spent) else "")
         for area, minutes in MINUTES.items()
+        if only in (None, area)
     ]
 
 

@@ -27,9 +27,13 @@ class Size:
         """The amount of work in this run."""
         return prove if self.is_proof else judge
 
+    def most(self, bar: float) -> float:
+        """The most that a timed figure may be: its bar in a proof, twice the bar in a judge."""
+        return bar if self.is_proof else bar * SLACK
+
     def at_most(self, bar: float, figure: float, name: str) -> None:
-        """Fail when a timed figure is above its bar: exactly in a proof, beyond twice the bar in a judge."""
-        allowed = bar if self.is_proof else bar * SLACK
+        """Fail when a timed figure is above the most that it may be."""
+        allowed = self.most(bar)
         assert figure <= allowed, f"{name}: {figure:g} is above {allowed:g} (the bar is {bar:g})"
 
     def at_least(self, bar: float, figure: float, name: str) -> None:

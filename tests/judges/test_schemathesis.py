@@ -11,6 +11,7 @@ import pytest
 
 from tests.judges.install import SCHEMATHESIS
 from tests.judges.served import serving
+from tests.judges.size import Size
 
 pytestmark = pytest.mark.judge
 
@@ -21,15 +22,15 @@ CHECKS: Final = (
     "response_headers_conformance",
     "response_schema_conformance",
 )
-EXAMPLES: Final = 12
 SEED: Final = 19
 
 
 @pytest.mark.timeout(600)
-def test_schemathesis_finds_no_failure_at_the_http_door(tmp_path: Path) -> None:
+def test_schemathesis_finds_no_failure_at_the_http_door(tmp_path: Path, size: Size) -> None:
+    examples = size.of(judge=12, prove=100)
     command = [
         *(SCHEMATHESIS.python.with_name("schemathesis"), "run", "--no-color", "--no-shrink"),
-        *("--checks", ",".join(CHECKS), "--seed", str(SEED), "--max-examples", str(EXAMPLES)),
+        *("--checks", ",".join(CHECKS), "--seed", str(SEED), "--max-examples", str(examples)),
         *("--phases", "examples,coverage,fuzzing", "--request-timeout", "60", "--warnings", "off"),
         *("--suppress-health-check", "all", "--continue-on-failure"),
     ]
@@ -41,7 +42,7 @@ def test_schemathesis_finds_no_failure_at_the_http_door(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=540,
+            timeout=size.of(judge=540, prove=5_400),
         )
         assert desk.process.poll() is None
     shown = ran.stdout[-6_000:] + ran.stderr[-2_000:]

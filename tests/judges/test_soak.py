@@ -12,7 +12,9 @@ from typing import Any, Final
 
 import pytest
 
+from scripts.proof.record import Recorder
 from tests.judges.served import Served, cores, pinned, serving
+from tests.judges.size import Size
 from tests.judges.support import ROOT
 
 pytestmark = [
@@ -20,7 +22,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads a process's memory by Linux's own means"),
 ]
 
-SECONDS: Final = 180
 WARM_SECONDS: Final = 600
 MB_A_MINUTE: Final = 0.1
 EXPECTED: Final = frozenset({"RISK_LIMIT_EXCEEDED", "INSUFFICIENT_POSITION"})
@@ -52,15 +53,18 @@ def slope(samples: list[tuple[float, float]]) -> float:
     return sum((minute - at) * (size - level) for minute, size in samples) / over
 
 
-@pytest.mark.timeout(SECONDS + 240)
-def test_six_clients_meet_no_fault_and_memory_does_not_grow(tmp_path: Path) -> None:
+@pytest.mark.timeout(420)
+def test_six_clients_meet_no_fault_and_memory_does_not_grow(
+    tmp_path: Path, size: Size, prove: Recorder
+) -> None:
+    seconds = size.of(judge=180, prove=1_200)
     home, project = tmp_path / "home", tmp_path / "bank"
     project.mkdir()
     (project / "bank.py").write_text(BANK)
     run = cli(home, "backtest", "sample")
     cli(home, "graph", "index", str(project))
     with serving(home, "--root", str(project)) as desk:
-        soak = ("tests.judges.soak_clients", str(desk.port), str(SECONDS), str(project), run["runId"])
+        soak = ("tests.judges.soak_clients", str(desk.port), str(seconds), str(project), run["runId"])
         with subprocess.Popen(
             pinned(cores()[1], *soak), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as clients:
@@ -72,7 +76,7 @@ def test_six_clients_meet_no_fault_and_memory_does_not_grow(tmp_path: Path) -> N
         assert desk.process.poll() is None
         log = (tmp_path / "desk.log").read_text(encoding="utf-8")
     counts: dict[str, int] = json.loads(out)
-    late = [sample for sample in samples if sample[0] * 60 > min(WARM_SECONDS, SECONDS / 2)]
+    late = [sample for sample in samples if sample[0] * 60 > min(WARM_SECONDS, seconds / 2)]
     print(
         f"{sum(counts.values())} calls; {samples[0][1]:.0f} MB at first, {samples[-1][1]:.0f} at last,",
         end=" ",
@@ -82,7 +86,8 @@ def test_six_clients_meet_no_fault_and_memory_does_not_grow(tmp_path: Path) -> N
     assert odd == {}, counts
     assert not re.search(r"Traceback|ERROR", log), log[-4_000:]
     assert len({what.split()[0] for what in counts}) >= 12
-    if SECONDS > WARM_SECONDS:
+    if seconds > WARM_SECONDS:
+        prove.record("soak-memory", round(slope(late), 3), details={"seconds": seconds})
         assert slope(late) <= MB_A_MINUTE
 
 

@@ -35,7 +35,7 @@ def test_40_kills_while_the_tables_follow_the_events_leave_them_whole(tmp_path: 
 def test_many_kills_lose_no_acknowledged_event_and_leave_whole_projections(
     tmp_path: Path, size: Size, prove: Recorder
 ) -> None:
-    kills = size.of(judge=400, prove=1_000)
+    kills = size.of(judge=500, prove=1_000)
     tally = kill_loggers(tmp_path, "ours", kills, seed=2)
     prove.record("codegraph-kills-log", len(tally.problems), seeds=[2], details={"kills": kills})
     _assert_nothing_lost(tally, kills)

@@ -25,7 +25,7 @@ def test_40_killed_indexes_leave_a_whole_graph(tmp_path: Path) -> None:
 @pytest.mark.judge
 @pytest.mark.timeout(1_800)
 def test_many_killed_indexes_leave_a_whole_graph(tmp_path: Path, size: Size, prove: Recorder) -> None:
-    kills = size.of(judge=300, prove=1_000)
+    kills = size.of(judge=500, prove=1_000)
     tally = kill_indexes(tmp_path, ("in place", "anew", "update", "large update"), kills, seed=5)
     prove.record("codegraph-kills-index", len(tally.problems), seeds=[5], details={"kills": kills})
     _assert_whole(tally)
