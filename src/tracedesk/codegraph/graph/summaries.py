@@ -14,7 +14,9 @@ def file_summary(doc: str, symbols: Sequence[str], imports: Sequence[str]) -> st
     """Return a file's own first sentence, the names it exports (the most used first) and what it imports."""
     words = f"Doc: {block(doc.strip())}" if doc.strip() else ""
     parts = (words, _listed("Defines", symbols, _NAMES), _listed("Imports", imports, _MODULES))
-    return " ".join(part if part.rstrip(CLOSING).endswith((".", "!", "?", "…")) else f"{part}." for part in parts if part)
+    return " ".join(
+        part if part.rstrip(CLOSING).endswith((".", "!", "?", "…")) else f"{part}." for part in parts if part
+    )
 
 
 def _listed(verb: str, names: Sequence[str], most: int) -> str:
