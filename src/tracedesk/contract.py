@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from tracedesk import contracts
-from tracedesk.declared import DeclarationError, check_name, check_text, put
+from tracedesk.declared import DeclarationError, check_name, check_text, check_tool, put
 from tracedesk.errors import STANDARD, Family
 from tracedesk.hooks import AcceptsHeaders, Canonical, Ended, Facts, Hooks, Watched
 from tracedesk.primitives.redaction import shown_scope
@@ -114,7 +114,9 @@ class Edge:
 class Services(Protocol):
     """What the desk offers every call."""
 
-    async def resolve(self, ref: str, scope: str, principal: str | None) -> Source | None: ...
+    async def resolve(
+        self, ref: str, scope: str, principal: str | None, subject: str | None = None
+    ) -> Source | None: ...
 
     def credential(self, scope: str, name: str) -> str | None: ...
 
@@ -145,12 +147,19 @@ class Call(Generic[S]):
     """This call's record; a store that changes state commits `record.entry(...)` with its effect."""
     recorded: bool = False
     """Set by a store that did so: the desk then does not write the record again."""
+    subject: str | None = None
+    """The principal that stored things belong to, the same on every desk of the home; None without one."""
     _questions: int = 0
 
     @property
     def label(self) -> str:
         """The scope as it may be shown."""
         return shown_scope(self.scope)
+
+    @property
+    def holder(self) -> str:
+        """The key of what this call stores for later calls: its subject, or else its scope."""
+        return holder_of(self.scope, self.subject)
 
     async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         await self.channel.progress(done, total, message)
@@ -167,7 +176,7 @@ class Call(Generic[S]):
         return self.services.credential(self.scope, name)
 
     async def resolve(self, ref: str) -> Source | None:
-        return await self.services.resolve(ref, self.scope, self.principal)
+        return await self.services.resolve(ref, self.scope, self.principal, self.subject)
 
     async def notify_resource(self, uri: str) -> None:
         await self.services.notify_resource(uri)
@@ -199,6 +208,11 @@ class Call(Generic[S]):
         self.deadline = when
         if self.window is not None and not self.window.expired():
             self.window.reschedule(when)
+
+
+def holder_of(scope: str, subject: str | None) -> str:
+    """The key of what a caller stores for later calls: its subject where it has one, else its scope."""
+    return scope if subject is None else f"subject:{subject}"
 
 
 def _elicitation(question: Form | Url) -> dict[str, Any]:
@@ -506,7 +520,7 @@ class Toolset(Generic[S]):
         check_name("tool", tool.name)
         schemas = json.dumps((tool.input, tool.output), ensure_ascii=False)
         check_text(f"tool {tool.name}", description=tool.description, schemas=schemas)
-        _check_tool(tool)
+        check_tool(tool)
         put(self.tools, "tool", tool.name, tool)
 
     def resource(
@@ -578,18 +592,3 @@ class Toolset(Generic[S]):
             raise DeclarationError(f"toolset {self.name} declares two resolvers")
         self.resolver = resolver
         return resolver
-
-
-def _check_tool(tool: Tool) -> None:
-    if tool.input.get("type") != "object":
-        raise DeclarationError(f"tool {tool.name} needs an object as its input schema")
-    if tool.deadline <= 0:
-        raise DeclarationError(f"tool {tool.name} needs a positive deadline")
-    if tool.annotations.read_only and tool.scope != "read" and not tool.writes:
-        raise DeclarationError(f"tool {tool.name} is read-only but asks for the scope {tool.scope!r}")
-    if not tool.annotations.read_only and tool.scope == "read":
-        raise DeclarationError(f"tool {tool.name} changes state but asks only for the scope 'read'")
-    properties: Mapping[str, Any] = tool.input.get("properties", {})
-    for name in (*tool.codes, *tool.writes, *((tool.page_size,) if tool.page_size else ())):
-        if name not in properties:
-            raise DeclarationError(f"tool {tool.name} speaks of a parameter {name!r} that it does not have")

@@ -77,8 +77,10 @@ class Desk:
 
     # --- what calls may ask
 
-    async def resolve(self, ref: str, scope: str, principal: str | None) -> Source | None:
-        """What a reference points at: a call of this desk, or whatever a toolset declares."""
+    async def resolve(
+        self, ref: str, scope: str, principal: str | None, subject: str | None = None
+    ) -> Source | None:
+        """The source behind a reference: a call of this home, or an item that a toolset declares."""
         own = await self.book.resolve(ref)
         if own is not None:
             return own if _may_see(own, scope, principal) else None

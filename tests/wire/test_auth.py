@@ -7,10 +7,11 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support import Client, desk_client, rpc, run
+from tests.support import Client, StdioDesk, desk_client, modern, rpc, run
 from tracedesk.wire.auth import Tokens
 
 
@@ -158,3 +159,30 @@ def test_scope_and_principal_say_who_calls(tmp_path: Path) -> None:
             assert reply.structured["scope"] == f"session:{session.session}"
 
     run(main())
+
+
+def test_the_owner_holds_the_same_things_by_token_and_on_stdio_and_other_tokens_hold_their_own(
+    tmp_path: Path,
+) -> None:
+    other = Tokens(tmp_path).issue("ci", ("read",))
+
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+
+            async def holder(by: Client) -> tuple[Any, Any]:
+                found = (await by.post("/tools/who_am_i", {})).json
+                again = (await by.call("who_am_i")).structured
+                assert (found["subject"], found["holder"]) == (again["subject"], again["holder"])
+                return found["subject"], found["holder"]
+
+            assert await holder(client.authorised()) == ("owner", "subject:owner")
+            assert await holder(_with(client, other)) == ("ci", "subject:ci")
+            session = await client.authorised().open_session()
+            reply = await session.post("/mcp", rpc("tools/call", {"name": "who_am_i"}))
+            assert reply.structured["holder"] == "subject:owner"
+            assert reply.structured["scope"] == f"session:{session.session}"
+
+    run(main())
+    with StdioDesk(tmp_path) as desk:
+        message = modern("tools/call", {"name": "who_am_i", "arguments": {}})
+        assert desk.ask(message)["result"]["structuredContent"]["holder"] == "subject:owner"

@@ -338,7 +338,8 @@ def test_without_a_token_one_may_read_and_with_it_write(tmp_path: Path) -> None:
             failure = await _failure(client.invoke("touch"))
             assert failure.code() == grpc.StatusCode.UNAUTHENTICATED
             await client.invoke("touch", {}, client.bearer)
-            assert (await client.invoke("who_am_i", {}, client.bearer))["scope"] == "principal:owner"
+            known = await client.invoke("who_am_i", {}, client.bearer)
+            assert (known["scope"], known["holder"]) == ("principal:owner", "subject:owner")
             reader = Tokens(tmp_path).issue("reader", ["read"])
             failure = await _failure(client.invoke("touch", {}, (("authorization", f"Bearer {reader}"),)))
             assert failure.code() == grpc.StatusCode.PERMISSION_DENIED

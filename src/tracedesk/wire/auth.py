@@ -31,6 +31,9 @@ class Identity:
     granted: frozenset[Scope] = ALL
     credential: str | None = None
     """The digest of the token that was sent: a token re-issued under an old name is another one."""
+    subject: str | None = None
+    """The owner of what the caller's calls store for later: `OWNER` for the stdio desk, the own uid and the
+    home's own token, the name of another token, or None, where the scope owns it."""
 
 
 @dataclass(frozen=True, slots=True)

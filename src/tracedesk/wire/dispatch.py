@@ -45,6 +45,8 @@ class Origin:
     principal: str | None = None
     granted: frozenset[Scope] = EVERY_SCOPE
     attempt: str | None = None
+    subject: str | None = None
+    """The owner of what the call stores for later; None where the scope owns it."""
 
     @property
     def is_stranger(self) -> bool:
@@ -162,6 +164,7 @@ class Dispatch:
             services=self._services,
             attempt=origin.attempt,
             budget=self.limits.max_tokens,
+            subject=origin.subject,
         )
 
     async def _admitted(self, tool: Tool, arguments: Any, call: Call[Any], stranger: bool) -> Reply:

@@ -49,7 +49,9 @@ class Door:
             arguments: Any = json.loads(body or b"{}")
         except ValueError as fault:
             raise Refused(400, f"The body is not JSON: {fault}") from None
-        origin = Origin(identity.scope, Silence(), identity.principal, identity.granted)
+        origin = Origin(
+            identity.scope, Silence(), identity.principal, identity.granted, subject=identity.subject
+        )
         try:
             return _response(await self._run(request, name, arguments, origin))
         except UnknownTool as unknown:

@@ -181,7 +181,7 @@ class Provider:
     async def _run(self, tool: Tool, arguments: Any, caller: Identity, correlation: str = "") -> Reply:
         """Dispatch a tool, or what is run like one; an error becomes the call's fault."""
         attempt = correlation if is_name(correlation) else None
-        origin = Origin(caller.scope, Silence(), caller.principal, caller.granted, attempt)
+        origin = Origin(caller.scope, Silence(), caller.principal, caller.granted, attempt, caller.subject)
         try:
             reply = await self.dispatch.run(tool, arguments, origin)
         except NotPermitted as refused:

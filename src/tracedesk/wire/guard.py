@@ -53,7 +53,7 @@ class Guard:
         token = self.tokens.verify(secret.strip()) if kind.lower() == "bearer" else None
         if token is None:
             raise Refused(401, "The token is not known here", self.challenge("invalid_token"))
-        return Identity(f"principal:{token.name}", token.name, token.scopes, token.digest)
+        return Identity(f"principal:{token.name}", token.name, token.scopes, token.digest, token.name)
 
     def challenge(self, error: str | None = None, scope: str | None = None) -> dict[str, str]:
         """The WWW-Authenticate header that tells a client what it lacks."""

@@ -469,7 +469,7 @@ def _principal(ctx: Context) -> str | None:
 def origin_of(exchange: Exchange) -> Origin:
     """The caller of an exchange, as dispatch wants it."""
     who = exchange.identity
-    return Origin(who.scope, exchange, who.principal, who.granted, exchange.attempt)
+    return Origin(who.scope, exchange, who.principal, who.granted, exchange.attempt, who.subject)
 
 
 def _input_required(requests: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:

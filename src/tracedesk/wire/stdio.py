@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from typing import Any, Final, cast
 
-from tracedesk.wire.auth import Identity
+from tracedesk.wire.auth import OWNER, Identity
 from tracedesk.wire.exchange import Exchange, error, result
 from tracedesk.wire.inbound import INVALID_REQUEST, PARSE_ERROR, Inbound, Malformed, read
 from tracedesk.wire.kernel import Kernel
@@ -383,7 +383,7 @@ async def run(kernel: Kernel, reader: int, writer: int, beside: Beside | None = 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    client = Stdio(kernel, Identity(f"stdio:{os.getpid()}"))
+    client = Stdio(kernel, Identity(f"stdio:{os.getpid()}", subject=OWNER))
     async with _running(beside or _nothing_beside, client, stop):
         await client.serve(reader, writer, stop)
 
