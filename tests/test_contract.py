@@ -10,6 +10,7 @@ import pytest
 
 from tests.fixtures.echo import echo
 from tracedesk.contract import Annotations, Arguments, Call, DeclarationError, Tool, Toolset
+from tracedesk.hooks import Requester
 from tracedesk.registry import Registry
 
 GOOD = echo.tools["echo"]
@@ -91,7 +92,7 @@ def test_a_prompt_or_resource_without_a_docstring_is_refused() -> None:
 def test_a_toolset_has_one_resolver() -> None:
     toolset = _fresh()
 
-    async def resolver(ref: str, state: Any, scope: str) -> None:
+    async def resolver(ref: str, state: Any, requester: Requester) -> None:
         return None
 
     toolset.resolves(resolver)

@@ -18,6 +18,7 @@ from tracedesk.config import BadSetting, Settings
 from tracedesk.contract import Source, Toolset
 from tracedesk.desk import open_desk
 from tracedesk.errors import ToolError
+from tracedesk.hooks import Requester
 from tracedesk.openings import Openings
 from tracedesk.primitives.redaction import Secrets
 
@@ -326,7 +327,7 @@ def test_a_reference_opens_the_toolsets_that_may_know_it_and_an_ended_scope_none
             for name in NAMES
         ]
 
-        async def resolve(ref: str, state: Any, scope: str) -> Source | None:
+        async def resolve(ref: str, state: Any, requester: Requester) -> Source | None:
             return Source(ref, "door", state)
 
         extra[1].resolves(resolve)

@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from tracedesk import contracts
 from tracedesk.declared import DeclarationError, check_name, check_text, check_tool, put
 from tracedesk.errors import STANDARD, Family
-from tracedesk.hooks import AcceptsHeaders, Canonical, Ended, Facts, Hooks, Watched
+from tracedesk.hooks import AcceptsHeaders, Canonical, Ended, Facts, Hooks, Requester, Watched, holder_of
 from tracedesk.primitives.redaction import shown_scope
 
 S = TypeVar("S")
@@ -208,11 +208,6 @@ class Call(Generic[S]):
         self.deadline = when
         if self.window is not None and not self.window.expired():
             self.window.reschedule(when)
-
-
-def holder_of(scope: str, subject: str | None) -> str:
-    """The key of what a caller stores for later calls: its subject where it has one, else its scope."""
-    return scope if subject is None else f"subject:{subject}"
 
 
 def _elicitation(question: Form | Url) -> dict[str, Any]:
@@ -429,8 +424,8 @@ Called as the desk starts: it reads the toolset's settings, raises `BadSetting` 
 quick. What it returns is entered later, when a call first needs the toolset or the desk has a moment.
 """
 
-Resolver = Callable[[str, Any, str], Awaitable[Source | None]]
-"""`(reference, the toolset's state, the caller's scope) -> what it points at`."""
+Resolver = Callable[[str, Any, Requester], Awaitable[Source | None]]
+"""`(reference, the toolset's state, the caller) -> what it points at`."""
 
 Withhold = Callable[[Mapping[str, Any]], Mapping[str, str] | Sequence[str]]
 """`(the toolset's table of tracedesk.toml) -> tools and prompts not served under it`, best with remedies."""

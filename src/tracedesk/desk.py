@@ -15,17 +15,21 @@ from tracedesk.calls import CallBook, CallLog
 from tracedesk.config import Settings
 from tracedesk.contract import ListKind, Source, Toolset
 from tracedesk.home import Home
+from tracedesk.hooks import Requester
 from tracedesk.openings import Openings
 from tracedesk.payloads import Payloads
 from tracedesk.primitives.redaction import Secrets, redact_text
 from tracedesk.primitives.time import Clock, SystemClock, format
 from tracedesk.registry import Registry
+from tracedesk.shared import SharedStore
 from tracedesk.toolsets import TOOLSETS, built, load
 from tracedesk.vault import Vault
 from tracedesk.wire.auth import OWNER
+from tracedesk.wire.consent import Spent
 from tracedesk.wire.dispatch import Dispatch, Load
 from tracedesk.wire.encode import Limits
 from tracedesk.wire.kernel import Kernel
+from tracedesk.wire.sealing import HomeCodec
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +45,7 @@ class Desk:
     calls: CallLog
     book: CallBook
     payloads: Payloads
+    shared: SharedStore
     registry: Registry
     started_ns: int
     states: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -64,7 +69,7 @@ class Desk:
             secrets=self.secrets,
             check_output=self.settings.check_output,
         )
-        self.kernel = Kernel(self.dispatch)
+        self.kernel = Kernel(self.dispatch, Spent(self.shared), HomeCodec(Home(self.home).run))
 
     def _contexts(self) -> dict[str, AbstractAsyncContextManager[Any]]:
         """What each toolset opens, not entered yet; settings that cannot be used are refused here."""
@@ -84,10 +89,11 @@ class Desk:
         own = await self.book.resolve(ref)
         if own is not None:
             return own if _may_see(own, scope, principal) else None
+        requester = Requester(scope, subject)
         for toolset in self.registry.toolsets:
             if toolset.resolver is not None:
                 state = await self.openings.state(toolset.name)
-                found = await toolset.resolver(ref, state, scope)
+                found = await toolset.resolver(ref, state, requester)
                 if found is not None:
                     return found if _may_see(found, scope, principal) else None
         return None
@@ -106,6 +112,7 @@ class Desk:
     def end_scope(self, scope: str) -> None:
         """A session is over: its credentials are wiped, and every open toolset that cares is told."""
         self.vault.wipe(scope)
+        self.shared.ended(scope)
         for toolset in self.registry.toolsets:
             if toolset.hooks.ended is not None and toolset.name in self.states:
                 try:
@@ -199,7 +206,9 @@ async def open_desk(
     payloads = Payloads(home.payloads)
     calls = CallLog(home.trace, clock, secrets, payloads)
     book = CallBook(calls, payloads)
+    shared = SharedStore(home.run, clock)
     async with AsyncExitStack() as stack:
+        stack.callback(shared.close)
         stack.callback(book.close)
         stack.callback(calls.stop)
         desk = Desk(
@@ -210,6 +219,7 @@ async def open_desk(
             calls=calls,
             book=book,
             payloads=payloads,
+            shared=shared,
             registry=Registry(
                 toolsets,
                 read_only=settings.read_only,

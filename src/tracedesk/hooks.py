@@ -12,6 +12,28 @@ from tracedesk.declared import DeclarationError
 _HEADER: Final = re.compile(r"[a-z0-9-]+")
 
 
+SUBJECT: Final = "subject:"
+"""How the key of a holder begins that is a subject, and no scope."""
+
+
+def holder_of(scope: str, subject: str | None) -> str:
+    """The key of what a caller stores for later calls: its subject where it has one, else its scope."""
+    return scope if subject is None else f"{SUBJECT}{subject}"
+
+
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """The caller who follows a reference."""
+
+    scope: str
+    subject: str | None = None
+
+    @property
+    def holder(self) -> str:
+        """The key of what the caller has stored; see `Call.holder`."""
+        return holder_of(self.scope, self.subject)
+
+
 class Watcher(Protocol):
     """One client's subscription to one resource."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.contract import Annotations, Arguments, Call, Source, Toolset
 from tracedesk.errors import ToolError
+from tracedesk.hooks import Requester
 from tracedesk.primitives import json
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ async def explain_event(args: Arguments, call: Call[Shelf]) -> dict[str, Any]:
 
 
 @backtest.resolves
-async def resolve(ref: str, state: Shelf, scope: str) -> Source | None:
+async def resolve(ref: str, state: Shelf, requester: Requester) -> Source | None:
     """Events of recorded runs."""
     from tracedesk.backtest import explain
     from tracedesk.primitives.ids import StreamRef, is_uuid, parse_ref

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
-from tracedesk.calls.log import CallLog, find
+from tracedesk.calls.log import CallLog, find, named
 from tracedesk.calls.record import PAYLOADS, PREFIX
 from tracedesk.contract import Source
 from tracedesk.journal.pool import ReadPool
@@ -33,6 +34,12 @@ class CallBook:
         if not self._log.path.exists():
             return None
         return await self._pool.run(lambda reader: find(reader, ref))
+
+    async def named(self, names: Sequence[tuple[str, str, str]]) -> Source | None:
+        """The newest call that any desk of this home has written under one of these names; see `alias`."""
+        if not self._log.path.exists():
+            return None
+        return await self._pool.run(lambda reader: named(reader, names))
 
     def _payload(self, ref: str) -> Source | None:
         body = self._payloads.get(ref.removeprefix(PAYLOADS))

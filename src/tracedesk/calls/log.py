@@ -37,8 +37,13 @@ CREATE TABLE IF NOT EXISTS call_index(id BLOB PRIMARY KEY, event INTEGER NOT NUL
 CREATE TABLE IF NOT EXISTS attempt_run(
   attempt TEXT NOT NULL, event INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(attempt, event)
 ) WITHOUT ROWID, STRICT;
+CREATE TABLE IF NOT EXISTS call_alias(
+  holder TEXT NOT NULL, space TEXT NOT NULL, name TEXT NOT NULL, event INTEGER NOT NULL,
+  PRIMARY KEY(holder, space, name)
+) WITHOUT ROWID, STRICT;
 """
 _INTO_CALLS: Final = "INSERT OR IGNORE INTO call_index"
+_INTO_ALIASES: Final = "INSERT OR REPLACE INTO call_alias"
 _INTO_ATTEMPTS: Final = "INSERT OR IGNORE INTO attempt_run"
 """Calls of one attempt that were written one after the other are one row; older desks wrote a row each."""
 
@@ -228,12 +233,17 @@ def _index(connection: Connection, records: Sequence[CallRecord], ids: range) ->
             runs.append((attempt, ids[first], ids[done - 1]))
     if runs:
         insert(connection, _INTO_ATTEMPTS, list(zip(*runs, strict=True)))
+    for record, id in zip(records, ids, strict=True):
+        if record.alias is not None and record.outcome == "ok":
+            connection.execute(f"{_INTO_ALIASES} VALUES (?,?,?,?)", (*record.alias, id))
 
 
 def _index_one(connection: Connection, record: CallRecord, id: int) -> None:
     connection.execute(f"{_INTO_CALLS} VALUES (?,?)", (bytes.fromhex(record.id.replace("-", "")), id))
     if record.attempt:
         connection.execute(f"{_INTO_ATTEMPTS} VALUES (?,?,?)", (record.attempt, id, id))
+    if record.alias is not None and record.outcome == "ok":
+        connection.execute(f"{_INTO_ALIASES} VALUES (?,?,?,?)", (*record.alias, id))
 
 
 def prepare(journal: Journal) -> None:
@@ -278,3 +288,17 @@ def find(reader: Reader, ref: str) -> Source | None:
     for body, time_ns in reader.connection.execute(query, _keys([identity])):
         return source(json.loads(body), time_ns)
     return None
+
+
+def named(reader: Reader, names: Sequence[tuple[str, str, str]]) -> Source | None:
+    """The newest committed call that has one of these names, each a holder, a space and a name."""
+    query = (
+        "SELECT event.body, event.time_ns FROM call_alias JOIN event ON event.id = call_alias.event "
+        "WHERE holder = ? AND space = ? AND name = ?"
+    )
+    there = "SELECT 1 FROM sqlite_master WHERE name = 'call_alias'"
+    if not any(reader.connection.execute(there)):
+        return None  # no desk of this version has written here yet
+    rows = [row for name in names for row in reader.connection.execute(query, name)]
+    newest = max(rows, key=lambda row: row[1], default=None)
+    return None if newest is None else source(json.loads(newest[0]), newest[1])

@@ -52,6 +52,8 @@ class CallRecord:
     """What kept it from there."""
     stored: bool = field(default=False, init=False)
     """Whether its toolset has committed it together with its effect."""
+    alias: tuple[str, str, str] | None = field(default=None, init=False)
+    """A name that every desk of the home finds the call by: its holder, a space of names, and the name."""
     _edges: dict[tuple[str, str], None] | None = field(default=None, init=False)
 
     @property

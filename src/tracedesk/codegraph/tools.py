@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracedesk.codegraph import settings as settings_of
 from tracedesk.codegraph.capture.doors import open_doors
 from tracedesk.contract import Annotations, Argument, Arguments, Call, Linked, Page, Source, Toolset
+from tracedesk.hooks import Requester
 
 if TYPE_CHECKING:
     from tracedesk.codegraph.capture.desk import Capture
@@ -204,7 +205,7 @@ async def what_was_tried(args: Arguments, call: Call[Atlas]) -> str:
 
 
 @codegraph.resolves
-async def resolve(ref: str, state: Atlas, scope: str) -> Source | None:
+async def resolve(ref: str, state: Atlas, requester: Requester) -> Source | None:
     """Attempts, events, versions of the code, files, and reports."""
     from tracedesk.codegraph import sources
 

@@ -18,11 +18,14 @@ class Caller:
     """Whether a token was shown, or the caller is the process that started this desk."""
     label: str
     """The scope as it may be shown."""
+    subject: str | None = None
+    """The principal that previews belong to; see `Call.subject`."""
 
     @classmethod
     def of(cls, call: Call[Any], scope: str | None = None) -> Caller:
         known = _is_known(call.scope, call.principal)
-        return cls(scope or call.scope, known, call.label if scope is None else "connection")
+        label = call.label if scope is None else "connection"
+        return cls(scope or call.scope, known, label, call.subject)
 
     @classmethod
     def of_scope(cls, scope: str, principal: str | None) -> Caller:

@@ -219,7 +219,7 @@ class Provider:
             await self._hear(account)
             await self._adopt()
             await self.orders.reconcile()
-        return self._party(account, caller.scope)
+        return self._party(account, caller.scope, caller.subject)
 
     async def _adopt(self) -> None:
         """What the operator's accounts sent under their names counts also where a key has another name.
@@ -275,7 +275,7 @@ class Provider:
             heard[1]()
             account.site.feeds.release_account(account.credentials, _listener(account))
 
-    def _party(self, account: Account, scope: str) -> Party:
+    def _party(self, account: Account, scope: str, subject: str | None = None) -> Party:
         from tracedesk.exchange.orders.party import Party
 
         return Party(
@@ -286,6 +286,7 @@ class Provider:
             self._look(scope),
             account.identity.marks,
             account.place,
+            subject,
         )
 
     def _parties(self) -> Iterable[Party]:
@@ -316,6 +317,7 @@ class Provider:
             gather=self.open_accounts,
             run=self.link.run,
             secrets=desk.secrets,
+            shared=desk.shared,
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracedesk.contract import Annotations, Arguments, Call, Link, Linked, Source, Toolset
 from tracedesk.errors import FUZZ
 from tracedesk.fuzz import settings as settings_of
+from tracedesk.hooks import Requester
 
 if TYPE_CHECKING:
     from tracedesk.fuzz.desk import Campaigns
@@ -170,7 +171,7 @@ async def avoid_function(args: Arguments, call: Call[Campaigns]) -> Any:
 
 
 @fuzz.resolves
-async def resolve(ref: str, state: Campaigns, scope: str) -> Source | None:
+async def resolve(ref: str, state: Campaigns, requester: Requester) -> Source | None:
     """Events of campaigns."""
     import asyncio
 

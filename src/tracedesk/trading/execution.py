@@ -89,7 +89,7 @@ async def _intent(trader: Trader, request: Request) -> Intent:
     if trader.is_live:
         _check_immediate(trades)
     rationale = await resolved(request, args.get("rationale_refs", ()), "rationale_refs")
-    simulated = _simulation(trader, request)
+    simulated = await _simulation(trader, request)
     return Intent(trades, named(request.account, request.id, trades), rationale, simulated)
 
 
@@ -209,13 +209,13 @@ async def resolved(request: Request, refs: Any, path: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _simulation(trader: Trader, request: Request) -> Told | None:
+async def _simulation(trader: Trader, request: Request) -> Told | None:
     ref = request.args.get("simulation_ref")
     if ref is None:
         return None
-    told = trader.memory.find((request.account, request.call.scope, ref))
-    if told is None or told.tool != "trade_simulate":
-        message = f"simulation_ref {ref[:120]!r} is no simulation of this session. Simulate, and pass its id."
+    told = await trader.simulation(request, ref)
+    if told is None:
+        message = f"Unknown simulation_ref {ref[:120]!r}. Call trade_simulate, and pass its tool_call_id."
         raise ToolError("INVALID_INPUT", message, {"path": ["simulation_ref"], "retryable": False})
     return told
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from tracedesk.contract import Link
 from tracedesk.errors import ToolError
+from tracedesk.primitives import json
+from tracedesk.trading.model import Trade
 
+SIMULATION: Final = "trade_simulate"
 MOST: Final = 4_096
 MOST_BYTES: Final = 32 << 20
 """Answers are kept up to both bounds, oldest out first; an id that is out is answered anew."""
@@ -87,6 +90,23 @@ class Memory:
         while len(self._told) > MOST or (self._bytes > MOST_BYTES and len(self._told) > 1):
             _, gone = self._told.popitem(last=False)
             self._bytes -= len(gone.body)
+
+
+def packed(told: Told) -> bytes:
+    """A simulation as other desks of the home need it: what it was of, not what it answered."""
+    facts = {**told.facts, "trades": [_fields_of(trade) for trade in told.facts["trades"]]}
+    return json.dumps({"params": told.params, "call": told.call, "at_ns": told.at_ns, "facts": facts})
+
+
+def unpacked(body: bytes) -> Told:
+    """A simulation of another desk, or of another session."""
+    kept = json.loads(body)
+    facts = {**kept["facts"], "trades": [Trade(**trade) for trade in kept["facts"]["trades"]]}
+    return Told(SIMULATION, kept["params"], b"", kept["call"], kept["at_ns"], (), facts)
+
+
+def _fields_of(trade: Trade) -> dict[str, Any]:
+    return {each.name: getattr(trade, each.name) for each in fields(trade)}
 
 
 def check(known_tool: str, known_params: str, tool: str, params: str, id: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.contract import Edge, Source
+from tracedesk.hooks import Requester
 from tracedesk.primitives import json
 from tracedesk.primitives.time import format
 from tracedesk.trading.draft import order_id
@@ -18,15 +19,23 @@ LEDGER: Final = "tracedesk://trading/ledger/"
 ORDERS: Final = "tracedesk://trading/orders/"
 
 
-async def resolve(ref: str, trader: Trader, scope: str) -> Source | None:
-    """What a reference points at; a bare id is one of the caller's session, else one in the ledger."""
+async def resolve(ref: str, trader: Trader, requester: Requester) -> Source | None:
+    """The source behind a reference.
+
+    A bare id is one of the caller's session, else one in the ledger, else one that the caller read by on
+    another desk of the home.
+    """
     if ref.startswith("tracedesk://"):
         return await trader.ledger(lambda ledger: _named(ledger, ref, trader.accounts))
     for account in trader.accounts:
-        told = trader.memory.find((account, scope, ref))
+        told = trader.memory.find((account, requester.scope, ref))
         if told is not None:
             return await trader.desk.book.resolve(f"tracedesk://calls/{told.call}")
-    return await trader.ledger(lambda ledger: _called(ledger, ref, trader.accounts))
+    found = await trader.ledger(lambda ledger: _called(ledger, ref, trader.accounts))
+    if found is not None or requester.subject is None:
+        return found
+    names = [(requester.holder, account, ref) for account in trader.accounts]
+    return await trader.desk.book.named(names)
 
 
 def _named(ledger: Reading, ref: str, accounts: tuple[str, ...]) -> Source | None:

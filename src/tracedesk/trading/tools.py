@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.contract import Annotations, Arguments, Call, Linked, Source, Toolset
 from tracedesk.errors import TRADING
+from tracedesk.hooks import Requester
 from tracedesk.trading import settings as settings_of
 
 if TYPE_CHECKING:
@@ -184,8 +185,8 @@ async def trading_stats(args: Arguments, call: Call[Trader]) -> Any:
 
 
 @trading.resolves
-async def resolve(ref: str, state: Trader, scope: str) -> Source | None:
+async def resolve(ref: str, state: Trader, requester: Requester) -> Source | None:
     """Ledger entries, orders, and bare ids of calls."""
     from tracedesk.trading import provenance
 
-    return await provenance.resolve(ref, state, scope)
+    return await provenance.resolve(ref, state, requester)

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tracedesk.config import BadSetting, load
 from tracedesk.contract import Arguments, Call, Link, Linked
 from tracedesk.errors import ToolError
+from tracedesk.journal.sqlite import SQLiteError
 from tracedesk.primitives import json
 from tracedesk.primitives.redaction import is_plain, redact
 from tracedesk.primitives.time import format
 from tracedesk.trading import params
 from tracedesk.trading.ledger import CallRow, Ledger, LedgerBusy, LedgerReader, Reading
-from tracedesk.trading.memory import Memory, Told, check
+from tracedesk.trading.memory import SIMULATION, Memory, Told, check, packed, unpacked
 from tracedesk.trading.settings import Trading, changed_ns, read
 from tracedesk.trading.sources.build import make
 from tracedesk.trading.sources.gate import Gate
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 _MOST_LINKS: Final = 8
+_SHARED_S: Final = 86_400.0
+"""How long other desks of the home find a simulation; its own desk may find it for longer."""
+
 REPLAYED: Final = "tracedesk/replayed"
 ORIGINAL_AT: Final = "tracedesk/originalAt"
 
@@ -189,13 +193,36 @@ class Trader:
             body["source_refs"] = request.source_refs
             at = self.desk.clock.now_ns()
             document = json.dumps(body)
-            return Told(tool, request.params_sha256, document, call.id, at, request.linked(), request.facts)
+            told = Told(tool, request.params_sha256, document, call.id, at, request.linked(), request.facts)
+            await self._share(told, request)
+            return told
 
         key = (request.account, call.scope, request.id)
         told, again = await self.memory.once(key, tool, request.params_sha256, tell)
         if again:
             call.cite("replays", f"tracedesk://calls/{told.call}")
         return Linked(json.Raw(told.body), told.links, _meta(told.at_ns) if again else {})
+
+    async def _share(self, told: Told, request: Request) -> None:
+        """Let every desk of the home find the answer by its id: a simulation at once, others as recorded."""
+        if request.call.subject is not None and request.call.record is not None:
+            request.call.record.alias = (request.call.holder, request.account, request.id)
+        if told.tool != SIMULATION:
+            return
+        holder, name, body = request.call.holder, _shared_name(request.account, request.id), packed(told)
+        try:
+            await self.desk.shared.run(lambda shared: shared.put(holder, SIMULATION, name, body, _SHARED_S))
+        except (SQLiteError, OSError) as problem:
+            log.warning("only this desk can execute the simulation %s: %s", told.call, problem)
+
+    async def simulation(self, request: Request, id: str) -> Told | None:
+        """The simulation of that id: of the caller's session, else of its subject on any desk."""
+        told = self.memory.find((request.account, request.call.scope, id))
+        if told is not None:
+            return told if told.tool == SIMULATION else None
+        holder, name = request.call.holder, _shared_name(request.account, id)
+        body = await self.desk.shared.run(lambda shared: shared.get(holder, SIMULATION, name))
+        return None if body is None else unpacked(body)
 
     async def _check_unwritten(self, request: Request) -> None:
         """Refuse to read under the id of a change: that id is taken for ever."""
@@ -308,6 +335,10 @@ class Trader:
         """Counts and latencies since this desk was opened."""
         tools = {tool: _of_a_tool(tally) for tool, tally in sorted(self._tallies.items())}
         return {"tools": tools, "providers": self.gate.stats()}
+
+
+def _shared_name(account: str, id: str) -> str:
+    return json.dumps([account, id]).decode()
 
 
 def _of_a_tool(tally: Tally) -> dict[str, Any]:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from tracedesk.primitives import json
+from tracedesk.shared import SharedStore
 
-_REMEMBERED: Final = 10_000
+STATE_SECONDS: Final = 600.0
+"""How long a client may take to come back with answers."""
+
+_SKEW_SECONDS: Final = 120.0
+"""Clocks that seal and forget may differ; a used consent is remembered for longer than its state is valid."""
+
+_KIND: Final = "consent"
 
 
 @dataclass(slots=True)
@@ -59,15 +65,16 @@ def digest(request: Mapping[str, Any]) -> str:
 
 
 class Spent:
-    """The consents that a state-changing call has used: none is used twice."""
+    """The consents that calls which change state have used: none is used twice, on any desk of the home."""
 
-    def __init__(self) -> None:
-        self._nonces: OrderedDict[str, None] = OrderedDict()
+    def __init__(self, shared: SharedStore) -> None:
+        self._shared = shared
 
-    def __contains__(self, nonce: str) -> bool:
-        return nonce in self._nonces
+    async def claim(self, holder: str, nonce: str) -> bool:
+        """Use a consent; False where a call has used it."""
+        seconds = STATE_SECONDS + _SKEW_SECONDS
+        return await self._shared.run(lambda shared: shared.claim(holder, _KIND, nonce, seconds))
 
-    def add(self, nonce: str) -> None:
-        self._nonces[nonce] = None
-        if len(self._nonces) > _REMEMBERED:
-            self._nonces.popitem(last=False)
+    async def give_back(self, holder: str, nonce: str) -> None:
+        """Let a consent be used by the call that answers what is still to be asked."""
+        await self._shared.run(lambda shared: shared.remove(holder, _KIND, nonce))

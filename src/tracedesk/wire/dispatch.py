@@ -20,6 +20,7 @@ from tracedesk.contract import (
     Tool,
 )
 from tracedesk.errors import STANDARD, NotPermitted, ToolError
+from tracedesk.hooks import holder_of
 from tracedesk.journal import JournalError
 from tracedesk.journal.sqlite import SQLiteError
 from tracedesk.primitives.ids import uuid7
@@ -47,6 +48,11 @@ class Origin:
     attempt: str | None = None
     subject: str | None = None
     """The owner of what the call stores for later; None where the scope owns it."""
+
+    @property
+    def holder(self) -> str:
+        """The key of what the caller stores for later calls; see `Call.holder`."""
+        return holder_of(self.scope, self.subject)
 
     @property
     def is_stranger(self) -> bool:

@@ -11,9 +11,10 @@ import tracedesk
 from tracedesk import foreign
 from tracedesk.contract import Completer, Prompt, Resource, Tool, as_tool
 from tracedesk.errors import STANDARD, NotPermitted, ToolError, UnknownTool
+from tracedesk.journal.sqlite import SQLiteError
 from tracedesk.primitives import json
 from tracedesk.registry import Registry
-from tracedesk.wire.consent import Consent, Spent
+from tracedesk.wire.consent import STATE_SECONDS, Consent, Spent
 from tracedesk.wire.dispatch import Dispatch, Origin
 from tracedesk.wire.encode import Reply, tool_result
 from tracedesk.wire.exchange import Exchange
@@ -36,6 +37,7 @@ from tracedesk.wire.sdk import (
     ToolsListChanged,
     types,
 )
+from tracedesk.wire.sealing import HomeCodec
 from tracedesk.wire.watches import FOLLOWED, Listening, Tell, Watch, Watches, too_many
 
 Context = ServerRequestContext[Any, Exchange]
@@ -55,14 +57,15 @@ _RESOURCE_NOT_FOUND_BEFORE_2026: Final = -32002
 class Kernel:
     """Serves one desk's registry to every transport."""
 
-    def __init__(self, dispatch: Dispatch) -> None:
+    def __init__(self, dispatch: Dispatch, spent: Spent, codec: HomeCodec) -> None:
         self.dispatch = dispatch
         self.registry: Registry = dispatch.registry
         self.watches = Watches(self.registry, dispatch.state, dispatch.secrets)
         self.listen = Listening(self.watches)
         self.peers: set[Peer] = set()
         self._tools = ToolList(self.registry)
-        self._spent = Spent()
+        self._spent = spent
+        self._codec = codec
         self._connections: dict[bytes, Connection] = {}
         self._own = {"tools/call": self._call_tool, "tools/list": self._list_tools}
         self.server = self._build()
@@ -92,7 +95,7 @@ class Kernel:
             on_completion=self._complete,
         )
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_level)
-        security = RequestStateSecurity.ephemeral()
+        security = RequestStateSecurity(codec=self._codec, ttl=STATE_SECONDS)
         security.bind_principal = _principal
         boundary = RequestStateBoundary(security, default_audience="tracedesk")
         server.middleware[:] = [boundary, self._shortcut]
@@ -213,20 +216,29 @@ class Kernel:
     async def _run(self, tool: Tool, arguments: Any, exchange: Exchange, params: Mapping[str, Any]) -> Reply:
         """Dispatch a tool, or what is run like one, with the user's answers so far."""
         if exchange.is_modern and ("requestState" in params or "inputResponses" in params):
-            exchange.consent = self._consent(tool, params)
+            exchange.consent = await self._consent(tool, params, exchange)
         try:
             reply = await self.dispatch.run(tool, arguments, origin_of(exchange))
         except NotPermitted as refused:
             exchange.denied = refused
             raise MCPError(FORBIDDEN, refused.remedy, {"scope": refused.scope}) from None
-        if exchange.has_answers and reply.requests is None and not tool.annotations.read_only:
-            self._spent.add(exchange.consent.nonce)
+        if exchange.has_answers and reply.requests is not None and not tool.annotations.read_only:
+            # There is more to ask: the answers so far come back with the rest.
+            await self._spent.give_back(origin_of(exchange).holder, exchange.consent.nonce)
         return reply
 
-    def _consent(self, tool: Tool, params: Mapping[str, Any]) -> Consent:
+    async def _consent(self, tool: Tool, params: Mapping[str, Any], exchange: Exchange) -> Consent:
+        """The answers that came with a request; for what changes state, no other call gets them again."""
         state, responses = params.get("requestState"), params.get("inputResponses")
         consent = Consent.resumed(state, responses, trusting=tool.annotations.read_only)
-        return Consent() if consent.nonce in self._spent else consent
+        if not consent.answers or tool.annotations.read_only:
+            return consent
+        try:
+            is_first = await self._spent.claim(origin_of(exchange).holder, consent.nonce)
+        except (SQLiteError, OSError) as problem:
+            message = f"The user's answer cannot be noted as used: {problem}. `tracedesk doctor` finds why."
+            raise MCPError(types.INTERNAL_ERROR, message) from None
+        return consent if is_first else Consent()
 
     def _tool_result(self, tool: Tool, reply: Reply, exchange: Exchange) -> dict[str, Any]:
         if reply.requests is not None:
@@ -463,7 +475,10 @@ def _exchange(ctx: Context) -> Exchange:
 
 
 def _principal(ctx: Context) -> str | None:
-    return None if ctx.request is None else ctx.request.identity.principal
+    """The caller that request state is bound to: the owner's is the same by every way to the home."""
+    if ctx.request is None:
+        return None
+    return ctx.request.identity.subject or ctx.request.identity.principal
 
 
 def origin_of(exchange: Exchange) -> Origin:

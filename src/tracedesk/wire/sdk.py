@@ -10,7 +10,11 @@ from mcp.server.connection import Connection, allowed_log_levels
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.request_state import (
+    AESGCMRequestStateCodec,
+    RequestStateBoundary,
+    RequestStateSecurity,
+)
 from mcp.server.runner import ServerRunner, aclose_shielded, modern_error_data
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
@@ -40,6 +44,7 @@ __all__ = [
     "HANDSHAKE_PROTOCOL_VERSIONS",
     "LATEST_MODERN_VERSION",
     "MODERN_PROTOCOL_VERSIONS",
+    "AESGCMRequestStateCodec",
     "CallNext",
     "CallOptions",
     "Connection",

@@ -28,14 +28,13 @@ async def confirm(settings: Exchange, previews: Previews, preview: Preview, call
     """
     if preview.confirmed or not is_needed(settings):
         return
-    previews.hold(preview)
+    await previews.hold(preview)
     form = Form(_question(settings, preview), _SCHEMA)
     answer = await call.elicit(form, key=f"confirm-{preview.client_order_id}")
     if answer.action != "accept" or answer.content.get("confirm") is not True:
-        previews.burn(preview)
+        await previews.burn(preview)
         raise invalid("declined", "the user did not confirm the order, and nothing was sent.")
-    previews.check(preview)
-    preview.confirmed = True
+    await previews.confirm(preview)
 
 
 def _question(settings: Exchange, preview: Preview) -> str:

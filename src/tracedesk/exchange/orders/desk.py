@@ -54,6 +54,7 @@ from tracedesk.exchange.orders.turn import WAIT_S, Occupied, turn
 from tracedesk.home import Home
 from tracedesk.jobs import in_thread, whatever_happens
 from tracedesk.primitives.time import HOUR, MILLISECOND, Clock, format
+from tracedesk.shared import SharedStore
 
 if TYPE_CHECKING:
     from tracedesk.calls import CallLog
@@ -84,6 +85,7 @@ class OrderDesk:
         run: Callable[[], object] = lambda: None,
         secrets: Secrets | None = None,
         pace: Pace | None = None,
+        shared: SharedStore | None = None,
     ) -> None:
         self.home = home
         self.settings = settings
@@ -92,7 +94,9 @@ class OrderDesk:
         self.secrets = secrets
         self.ledger = Ledger(Home(home).trace, clock, calls, secrets)
         self.switch = Switch(home, clock)
-        self.previews = Previews(clock, settings.preview_seconds)
+        self._closes_store = shared is None
+        store = SharedStore(Home(home).run, clock) if shared is None else shared
+        self.previews = Previews(clock, settings.preview_seconds, store)
         self._parties = parties
         self._gather = gather
         self.run = run
@@ -110,6 +114,8 @@ class OrderDesk:
         while self._at_work:
             await asyncio.wait(self._at_work)
         await in_thread(self.ledger.close)
+        if self._closes_store:
+            await in_thread(self.previews.shared.close)
 
     def parties(self) -> list[Party]:
         """One party for each account."""
@@ -143,11 +149,11 @@ class OrderDesk:
             usage = await self._usage(party.identity.numbered(party.place, judged.number), instrument.quote)
         caps.check_usage(self.settings.caps, usage, judged.estimate.notional, instrument.quote)
         by = None if call is None else f"tracedesk://calls/{call.id}"
-        made = self.previews.make(party, ticket, by, judged.estimate.summary)
+        token, made = await self.previews.make(party, ticket, by, judged.estimate.summary)
         return {
             "mode": self.settings.mode,
             "account": party.account,
-            "preview_token": made.token,
+            "preview_token": token,
             "expires_at": format(self.clock.now_ns() + self.settings.preview_seconds * 1000 * MILLISECOND),
             "client_order_id": made.client_order_id,
             "order": ticket.shown(instrument),
@@ -211,11 +217,16 @@ class OrderDesk:
 
     async def _found(self, party: Party, token: str, ticket: Ticket) -> Preview:
         try:
-            return self.previews.find(party, token, ticket)
+            return await self.previews.find(party, token, ticket)
         except ToolError as problem:
             with before_sending():
-                used = await in_thread(lambda: self.ledger.order(client_order_id(party.scope, token)))
+                used = await in_thread(lambda: self._used(party, token))
             raise problem if used is None else answers.used(used) from None
+
+    def _used(self, party: Party, token: str) -> Order | None:
+        """The order that a token became; desks before this version named it by its scope."""
+        names = (client_order_id(key, token) for key in dict.fromkeys((party.holder, party.scope)))
+        return next((found for name in names if (found := self.ledger.order(name)) is not None), None)
 
     async def _place(self, party: Party, preview: Preview, call: Call[Any], errand: Errand) -> dict[str, Any]:
         """A caller that gives up before the order is written down has sent nothing."""
@@ -320,8 +331,17 @@ class OrderDesk:
             except Moved:
                 await self.adopt(intent.identity)
                 raise Occupied from None
-        self.previews.burn(preview)
+        await self._burnt(preview)
         return order
+
+    async def _burnt(self, preview: Preview) -> None:
+        """An order that is written down is never written down again: a preview that stays does no harm."""
+        try:
+            await self.previews.burn(preview)
+        except ToolError as problem:
+            log.warning(
+                "the preview of %s stays until it expires: %s", preview.client_order_id, problem.message
+            )
 
     async def _asked(self, party: Party, order: Order, found: Heard, errand: Errand) -> Heard:
         """Ask for an order that had no answer; what was heard first is kept if nothing else is.

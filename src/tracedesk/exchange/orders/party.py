@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from tracedesk.exchange.instruments import Instrument
 from tracedesk.exchange.orders.identity import Identity
+from tracedesk.hooks import holder_of
 
 Levels = Sequence[tuple[int, int]]
 """Prices and quantities in units, best first."""
@@ -73,6 +74,13 @@ class Party:
     """What tells the account from others, whatever it is called; see `identity`."""
     place: str = ""
     """Where the venue is, for the numbers that it gives accounts."""
+    subject: str | None = None
+    """The principal that previews belong to, on every desk of the home; None where the scope owns them."""
+
+    @property
+    def holder(self) -> str:
+        """The key of its previews; see `Call.holder`."""
+        return holder_of(self.scope, self.subject)
 
     @property
     def identity(self) -> Identity:

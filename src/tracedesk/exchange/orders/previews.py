@@ -1,25 +1,32 @@
-"""Previews: one-time tokens, each bound to a caller, an account, exact parameters and a short time."""
+"""Previews: one-time tokens, each bound to a holder, an account, exact parameters and a short time.
+
+Every desk of the home finds them, by the id that their order will have at the venue: a token itself is
+written nowhere.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 from tracedesk.contract import USER_SECONDS
 from tracedesk.errors import ToolError
 from tracedesk.exchange.orders.party import Party
 from tracedesk.exchange.orders.ticket import Ticket
+from tracedesk.exchange.orders.trouble import before_sending
+from tracedesk.primitives import json
 from tracedesk.primitives.time import Clock
+from tracedesk.shared import SharedStore
 
-MOST: Final = 10_000
-"""Previews that are remembered at once; the oldest go first."""
+_KIND: Final = "preview"
 
 
-def client_order_id(scope: str, token: str) -> str:
+def client_order_id(holder: str, token: str) -> str:
     """The id that an order has at the venue: the same for the same preview, in every process, for ever."""
-    return "td-" + hashlib.sha256(f"{scope}\0{token}".encode()).hexdigest()[:32]
+    return "td-" + hashlib.sha256(f"{holder}\0{token}".encode()).hexdigest()[:32]
 
 
 def invalid(reason: str, message: str, **details: object) -> ToolError:
@@ -36,51 +43,64 @@ def _unknown() -> ToolError:
 class Preview:
     """What was shown, and until when it may be placed."""
 
-    token: str
-    scope: str
+    client_order_id: str
+    holder: str
     account: str
     ticket: Ticket
     call: str | None
     """The reference of the call that made it."""
     until: float
     """On the monotonic clock."""
+    seconds: float
+    """How long it was made for."""
     summary: str = ""
     """What it was estimated to be worth, for the one who confirms it."""
     held: bool = False
     """Whether a user was asked about it."""
     confirmed: bool = False
 
-    @property
-    def client_order_id(self) -> str:
-        return client_order_id(self.scope, self.token)
+    def packed(self) -> bytes:
+        return json.dumps({name: value for name, value in asdict(self).items() if name not in _KEYS})
+
+    @classmethod
+    def unpacked(cls, holder: str, id: str, body: bytes) -> Preview:
+        facts: dict[str, Any] = json.loads(body)
+        ticket = Ticket(**facts.pop("ticket"))
+        return cls(id, holder, ticket=ticket, **facts)
+
+
+_KEYS: Final = ("client_order_id", "holder")
 
 
 @dataclass(slots=True)
 class Previews:
-    """The previews of one desk that can still be placed."""
+    """The previews of a home that can still be placed."""
 
     clock: Clock
     seconds: float
-    _known: dict[str, Preview] = field(default_factory=dict[str, Preview])
+    shared: SharedStore
 
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def make(self, party: Party, ticket: Ticket, call: str | None, summary: str = "") -> Preview:
-        self._forget_old()
+    async def make(
+        self, party: Party, ticket: Ticket, call: str | None, summary: str = ""
+    ) -> tuple[str, Preview]:
+        """Store a preview; its token places exactly it."""
         token = "pv_" + secrets.token_urlsafe(18)
         until = self.clock.monotonic() + self.seconds
-        self._known[token] = Preview(token, party.scope, party.account, ticket, call, until, summary)
-        return self._known[token]
+        id = client_order_id(party.holder, token)
+        made = Preview(id, party.holder, party.account, ticket, call, until, self.seconds, summary)
+        await self._run(lambda: self.shared.put(made.holder, _KIND, id, made.packed(), self._kept(made)))
+        return token, made
 
-    def find(self, party: Party, token: str, ticket: Ticket) -> Preview:
+    async def find(self, party: Party, token: str, ticket: Ticket) -> Preview:
         """The preview to place; raises PREVIEW_INVALID for anything that is not exactly it."""
-        known = self._known.get(token)
+        id = client_order_id(party.holder, token)
+        body = await self._run(lambda: self.shared.get(party.holder, _KIND, id))
         # A foreign token is answered as one that never was: it tells nothing of other callers.
-        if known is None or known.scope != party.scope:
+        if body is None:
             raise _unknown()
+        known = Preview.unpacked(party.holder, id, body)
         if self.clock.monotonic() > known.until:
-            raise invalid("expired", f"it is older than {self.seconds:g} seconds.")
+            raise invalid("expired", f"it is older than {known.seconds:g} seconds.")
         if known.account != party.account:
             raise invalid("account", f"it was made for the account {known.account}.", field="connection_id")
         field = known.ticket.difference(ticket)
@@ -89,26 +109,39 @@ class Previews:
         return known
 
     def check(self, preview: Preview) -> None:
-        """Refuse what was placed, declined or dropped since it was found."""
-        if self._known.get(preview.token) is not preview:
+        """Refuse what was placed, declined or dropped since it was found, by any desk. In any thread."""
+        if self.shared.get(preview.holder, _KIND, preview.client_order_id) is None:
             raise _unknown()
 
-    def hold(self, preview: Preview) -> None:
+    async def hold(self, preview: Preview) -> None:
         """Give the user time to answer, once: the order is judged anew when they have."""
         if not preview.held:
             preview.held = True
             preview.until = self.clock.monotonic() + USER_SECONDS
+            await self._save(preview)
 
-    def burn(self, preview: Preview) -> None:
+    async def confirm(self, preview: Preview) -> None:
+        """Note that the user agreed; refuse what was placed or declined meanwhile."""
+        preview.confirmed = True
+        await self._save(preview)
+
+    async def burn(self, preview: Preview) -> None:
         """It can never be placed again."""
-        self._known.pop(preview.token, None)
+        await self._run(lambda: self.shared.remove(preview.holder, _KIND, preview.client_order_id))
 
     def forget(self, scope: str) -> None:
-        """Drop the previews of a caller that has gone."""
-        self._known = {token: each for token, each in self._known.items() if each.scope != scope}
+        """Drop the previews of a scope that has ended; those of a subject stay until they expire."""
+        self.shared.ended(scope)
 
-    def _forget_old(self) -> None:
-        now = self.clock.monotonic()
-        # Those that ran out a while ago stay a little, to be told from those that never were.
-        kept = {token: each for token, each in self._known.items() if now - each.until < USER_SECONDS}
-        self._known = dict(list(kept.items())[-MOST + 1 :])
+    async def _save(self, preview: Preview) -> None:
+        holder, id, body = preview.holder, preview.client_order_id, preview.packed()
+        if not await self._run(lambda: self.shared.replace(holder, _KIND, id, body, self._kept(preview))):
+            raise _unknown()
+
+    def _kept(self, preview: Preview) -> float:
+        """Those that ran out stay a little, to be distinguished from those that never were."""
+        return preview.until - self.clock.monotonic() + USER_SECONDS
+
+    async def _run(self, work: Callable[[], Any]) -> Any:
+        with before_sending():
+            return await self.shared.run(lambda _: work())

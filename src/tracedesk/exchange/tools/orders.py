@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracedesk.contract import Annotations, Arguments, Call, Source
 from tracedesk.exchange.caller import Caller
 from tracedesk.exchange.tools.toolset import ACTS, SECONDS, exchange
+from tracedesk.hooks import Requester
 
 if TYPE_CHECKING:
     from tracedesk.exchange.provider import Provider
@@ -61,7 +62,7 @@ async def kill_switch(args: Arguments, call: Call[Provider]) -> dict[str, Any]:
 
 
 @exchange.resolves
-async def resolve(ref: str, state: Provider, scope: str) -> Source | None:
+async def resolve(ref: str, state: Provider, requester: Requester) -> Source | None:
     """Entries of the order audit: what was meant, what was sent, what became of it.
 
     Each names the principal that it is for; the desk shows it to nobody else but its owner.
