@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,8 @@ from tests.desk_processes import (
     stdio_desk,
     succeeds,
 )
-from tests.support import BOUND, modern
+from tests.support import BOUND, modern, run
+from tests.trading.desks import agent
 from tracedesk.exchange.local.launch import running
 from tracedesk.hosts import HostClient
 from tracedesk.wire.auth import Tokens
@@ -172,3 +174,45 @@ def test_a_question_of_one_desk_is_answered_at_the_other_and_its_answer_is_used_
         assert _sell(two, **answered)["structuredContent"] == {"sold": [90]}
         for desk in (one, two):
             assert json.dumps(_sell(desk, **answered)).count("input_required") == 1
+
+
+# --- in any order ------------------------------------------------------------------------------------
+
+
+def test_calls_in_any_order_on_either_desk_trade_each_id_once_with_one_answer(tmp_path: Path) -> None:
+    """A model of ids and what each answered, against two desks of one home that are asked at random."""
+    chance = random.Random(11)
+
+    async def main() -> None:
+        async with agent(tmp_path) as one, agent(tmp_path) as two:
+            simulated: list[str] = []
+            answers: dict[str, tuple[dict[str, Any], str]] = {}
+            traded = 0
+            for number in range(60):
+                desk = chance.choice((one, two))
+                step = chance.random()
+                if step < 0.4 or not simulated:
+                    id = f"sim_{number}"
+                    await desk.call("trade_simulate", id, trades=[DRAFT])
+                    simulated.append(id)
+                elif step < 0.7 or not answers:
+                    id, bound = (
+                        f"buy_{number}",
+                        {"trades": [BUY], "simulation_ref": chance.choice(simulated[-2:])},
+                    )
+                    both = await asyncio.gather(*(d.raw("trade_execute", id, **bound) for d in (one, two)))
+                    texts = {reply.json["result"]["content"][0]["text"] for reply in both}
+                    assert len(texts) == 1, texts
+                    answers[id] = (bound, texts.pop())
+                    traded += not both[0].json["result"]["isError"]
+                else:
+                    id = chance.choice(list(answers))
+                    bound, text = answers[id]
+                    again = await desk.raw("trade_execute", id, **bound)
+                    assert again.json["result"]["content"][0]["text"] == text
+            assert traded > 3
+            for desk in (one, two):
+                held = (await desk.call("get_portfolio"))["portfolio"]["positions"]
+                assert held[0]["quantity"] == 10 * traded
+
+    run(main())

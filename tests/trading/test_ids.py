@@ -151,6 +151,12 @@ def test_a_trade_is_repeated_by_a_desk_that_no_longer_knows_what_it_rested_on(tm
             assert first.structured["execution"]["trades"][0]["status"] == "filled"
         async with agent(tmp_path) as found:
             assert text(await found.raw("trade_execute", "same", **bound)) == text(first)
+            moved = (await found.refused("trade_execute", "moved", **bound))["error"]
+            assert moved["details"]["violations"][0]["limit"] == "simulation_version"
+        for file in (tmp_path / "run").glob("shared-*.db*"):
+            file.unlink()
+        async with agent(tmp_path) as found:
+            assert text(await found.raw("trade_execute", "same", **bound)) == text(first)
             forgotten = await found.refused("trade_execute", "new", **bound)
             assert forgotten["error"]["code"] == "INVALID_INPUT"
 

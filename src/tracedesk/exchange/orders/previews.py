@@ -66,7 +66,8 @@ class Preview:
     def unpacked(cls, holder: str, id: str, body: bytes) -> Preview:
         facts: dict[str, Any] = json.loads(body)
         ticket = Ticket(**facts.pop("ticket"))
-        return cls(id, holder, ticket=ticket, **facts)
+        until, seconds = float(facts.pop("until")), float(facts.pop("seconds"))
+        return cls(id, holder, ticket=ticket, until=until, seconds=seconds, **facts)
 
 
 _KEYS: Final = ("client_order_id", "holder")
