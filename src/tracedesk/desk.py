@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import tracedesk
+from tracedesk import supervision
 from tracedesk.calls import CallBook, CallLog
 from tracedesk.config import Settings
 from tracedesk.contract import ListKind, Source, Toolset
@@ -138,6 +139,7 @@ class Desk:
                 "inFlight": self.dispatch.in_flight,
                 "unwritten": self.calls.unwritten,
             },
+            "health": _health(),
             "limits": {"maxBytes": self.settings.max_bytes, "maxTokens": self.settings.max_tokens},
         }
 
@@ -154,13 +156,19 @@ class Desk:
         """The counts and settings that `/health` shows to anyone."""
         uptime = (self.clock.now_ns() - self.started_ns) // 1_000_000_000
         return {
-            "status": "ok",
+            **_health(),
             "version": tracedesk.__version__,
             "uptimeSeconds": uptime,
             "calls": self.calls.total,
             "errors": self.calls.errors,
             **({"settings": self.registry.facts} if self.registry.facts else {}),
         }
+
+
+def _health() -> dict[str, Any]:
+    """The status of the background work, with the failures it has not recovered from."""
+    wrong = supervision.reasons()
+    return {"status": "degraded", "reasons": wrong} if wrong else {"status": "ok"}
 
 
 def _may_see(source: Source, scope: str, principal: str | None) -> bool:

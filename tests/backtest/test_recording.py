@@ -44,8 +44,8 @@ def nested(depth: int) -> dict[str, Any]:
         ({"faults": ["wrong"]}, "faults"),
         ({"faults": [{"Field": "a", "Error": "b", "Severity": "Grave"}]}, "Error or Warning"),
         ({"faults": [{"Field": "a", "Error": 1, "Severity": "Error"}]}, "texts"),
-        ({"properties": nested(101)}, "deeper than 100"),
-        ({"properties": {"a": [nested(99)]}}, "deeper than 100"),
+        ({"properties": nested(101)}, "deeper than 64"),
+        ({"properties": {"a": [nested(63)]}}, "deeper than 64"),
     ],
 )
 def test_what_would_break_the_recording_or_its_answers_is_refused_at_once_and_costs_no_seq(
@@ -62,11 +62,11 @@ def test_what_would_break_the_recording_or_its_answers_is_refused_at_once_and_co
 
 def test_properties_of_the_greatest_depth_and_a_parent_of_numpy_are_recorded(tmp_path: Path) -> None:
     with Recorder(tmp_path, "x") as run:
-        first = run.emit("RiskEvent", START_NS, nested(100))
-        run.emit("RiskEvent", START_NS, {"a": [nested(98)]}, parent=np.int64(first))  # pyright: ignore[reportArgumentType]
+        first = run.emit("RiskEvent", START_NS, nested(64))
+        run.emit("RiskEvent", START_NS, {"a": [nested(62)]}, parent=np.int64(first))  # pyright: ignore[reportArgumentType]
     assert [(event[3], event[4]) for event in stored(run.path)] == [
-        (nested(100), None),
-        ({"a": [nested(98)]}, 1),
+        (nested(64), None),
+        ({"a": [nested(62)]}, 1),
     ]
 
 

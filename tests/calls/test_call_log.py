@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from tests.fixtures.probe import CHANGES, READS
 from tests.support import ROOT, Client, desk_client, modern, rpc, run, until
-from tracedesk.calls import CallLog
+from tracedesk import supervision
+from tracedesk.calls import CallLog, RecordError
 from tracedesk.calls.history import after, newest
 from tracedesk.calls.log import find, month, prepare
 from tracedesk.calls.record import INLINE, LARGEST_ARGUMENTS
@@ -461,3 +462,168 @@ def test_payloads_keep_to_their_caps_and_the_record_still_has_the_digest(tmp_pat
     assert payloads.put(b"x" * 10) is not None
     assert payloads.put(b"y" * 10) is None
     assert Payloads(tmp_path, largest=10, all=15).used() == 10
+
+
+# --- what nobody foresaw
+
+
+class _Broken(Payloads):
+    """Payloads that fail as if no memory were left, until they are mended."""
+
+    is_broken = True
+
+    def put(self, body: bytes, *, must: bool = False) -> str | None:
+        if self.is_broken:
+            raise MemoryError
+        return super().put(body, must=must)
+
+
+LARGE = b'"' + b"x" * INLINE + b'"'
+
+
+def test_a_failure_nobody_foresaw_answers_the_waiting_call_and_the_log_goes_on(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    payloads = desk.log._payloads = _Broken(tmp_path / "payloads")  # pyright: ignore[reportPrivateUsage]
+
+    async def main() -> None:
+        async def end(result: bytes) -> None:
+            record = desk.log.open(_call(), _tool(changes=True), {})
+            desk.log.close(record, "ok", None, result, 1)
+            await asyncio.wait_for(desk.log.settle(record), 20)
+
+        with pytest.raises(RecordError, match="MemoryError"):
+            await end(LARGE)
+        assert desk.log.unwritten == 1
+        assert supervision.reasons()["call log"] == "MemoryError"
+        payloads.is_broken = False
+        await end(LARGE)
+        assert "call log" not in supervision.reasons()
+
+    run(main())
+    assert len(desk.stored()) == 1
+
+
+def test_one_record_that_cannot_be_written_does_not_take_the_others_with_it(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.log._payloads = _Broken(tmp_path / "payloads")  # pyright: ignore[reportPrivateUsage]
+
+    async def main() -> None:
+        calls = [desk.log.open(_call(), _tool(changes=True), {"n": n}) for n in range(5)]
+        for number, record in enumerate(calls):
+            desk.log.close(record, "ok", None, LARGE if number == 2 else b"{}", 1)
+        ends = await asyncio.gather(*map(desk.log.settle, calls), return_exceptions=True)
+        assert [type(end) for end in ends] == [type(None)] * 2 + [RecordError] + [type(None)] * 2
+
+    run(main())
+    assert [call["arguments"]["n"] for call in desk.stored()] == [0, 1, 3, 4]
+
+
+def test_a_writer_that_ended_is_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(tmp_path)
+    left = [SystemExit(), GeneratorExit(), KeyboardInterrupt()]
+
+    def taken(records: Any) -> Any:
+        if left:
+            raise left.pop()
+        return commit(records)
+
+    commit = desk.log._commit  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(desk.log, "_commit", taken)
+
+    async def main() -> None:
+        for number in range(4):
+            record = desk.log.open(_call(), _tool(changes=True), {"n": number})
+            desk.log.close(record, "ok", None, b"{}", 1)
+            if left:
+                with pytest.raises(RecordError):
+                    await asyncio.wait_for(desk.log.settle(record), 20)
+            else:
+                await asyncio.wait_for(desk.log.settle(record), 20)
+
+    run(main())
+    assert [call["arguments"]["n"] for call in desk.stored()] == [3]
+
+
+@pytest.mark.parametrize("fault", [TypeError("Recursion limit reached"), RecursionError(), MemoryError()])
+def test_a_call_whose_arguments_cannot_be_kept_is_recorded_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    desk = Desk(tmp_path)
+
+    def fail(value: Any) -> bool:
+        raise fault
+
+    record = desk.log.open(_call(), _tool(), {"text": "x" * 100})
+    monkeypatch.setattr("tracedesk.calls.record.is_simple", fail)
+    desk.log.close(record, "ok", None, b"{}", 1)
+    assert record.arguments is None
+    (stored,) = desk.stored()
+    assert desk.log.pending(record.id) is None
+    assert stored["arguments"] == {"omitted": f"could not be kept ({type(fault).__name__})"}
+
+
+def test_a_record_that_cannot_be_made_at_all_never_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path)
+    record = desk.log.open(_call(), _tool(), {"text": "x" * 100})
+
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(record, "seal", fail)
+    monkeypatch.setattr(record, "give_up", fail)
+    desk.log.close(record, "ok", None, b"{}", 1)
+    assert (record.arguments, desk.log.pending(record.id), desk.log.unwritten) == (None, None, 1)
+    with pytest.raises(RecordError):
+        run(desk.log.settle(record))
+    desk.log.stop()
+
+
+def test_long_arguments_are_redacted_by_the_writer(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.record({"password": "hunter2hunter2", "text": "x" * 20_000})
+    (stored,) = desk.stored()
+    assert stored["arguments"]["password"].startswith("[redacted:password:")
+    assert stored["arguments"]["text"] == "x" * 20_000
+
+
+def test_a_live_secret_in_long_arguments_is_redacted_although_it_is_let_go_of_at_once(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.secrets.add("opensesame", "login")
+    record = desk.log.open(_call(), _tool(), {"text": "x" * 20_000 + "opensesame"})
+    desk.log.close(record, "ok", None, b"{}", 1)
+    desk.secrets.discard("opensesame", "login")
+    (stored,) = desk.stored()
+    assert "opensesame" not in stored["arguments"]["text"]
+
+
+def test_arguments_of_very_many_values_are_not_encoded_to_be_counted(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.record({"figures": [1] * 100_000})
+    assert desk.stored()[0]["arguments"] == {"omitted": "too large to keep"}
+
+
+def test_health_is_degraded_while_records_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            assert (await client.request("GET", "/health")).json["status"] == "ok"
+            owner = client.authorised()
+            with monkeypatch.context() as broken:
+                broken.setattr(CallLog, "_commit", fail)
+                answer = await owner.post("/tools/touch", {})
+                assert answer.status == 500
+                assert "was carried out, but its record could not be written" in answer.body.decode()
+                health = (await client.request("GET", "/health")).json
+                assert (health["status"], health["reasons"]) == ("degraded", {"call log": "MemoryError"})
+            assert (await owner.post("/tools/touch", {})).status == 200
+            assert (await client.request("GET", "/health")).json["status"] == "ok"
+            status = (await client.post("/tools/desk_status", {})).json
+            assert status["health"] == {"status": "ok"}
+
+    run(main())

@@ -20,10 +20,12 @@ from tests.fixtures.echo import echo
 from tests.fixtures.probe import probe
 from tests.fixtures.ward import Ward, ward
 from tests.support import ROOT, run, until
+from tracedesk.calls.history import newest
 from tracedesk.config import Settings
 from tracedesk.contract import Annotations, Arguments, Call, Tool, Toolset
 from tracedesk.desk import Desk, open_desk
 from tracedesk.errors import STANDARD, ToolError
+from tracedesk.journal import Reader
 from tracedesk.serve import build_guard
 from tracedesk.wire import provider_pb2 as pb
 from tracedesk.wire.auth import Tokens
@@ -490,3 +492,75 @@ def test_the_generated_messages_are_what_protoc_makes(tmp_path: Path) -> None:
         own, made = committed.split("# type: ignore\n", 1)
         assert all(line.startswith("#") for line in own.splitlines())
         assert made == (tmp_path / "tracedesk/wire" / name).read_text(encoding="utf-8"), name
+
+
+# --- malformed input
+
+
+async def _status_of(client: Client, method: str, data: bytes) -> Any:
+    """The status of a call whose message is these bytes."""
+    stub = client.channel.unary_stream(
+        method, request_serializer=lambda sent: sent, response_deserializer=lambda got: got
+    )
+
+    async def read_all() -> None:
+        async for _ in stub(data, timeout=10):
+            pass
+
+    failure = await _failure(read_all())
+    return failure.code(), failure.details()
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *(
+            f"/{SERVICE}/{name}"
+            for name in ("ListCapabilities", "Invoke", "ReadResource", "GetPrompt", "Stream")
+        ),
+        "/grpc.health.v1.Health/Check",
+        "/grpc.health.v1.Health/Watch",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    ],
+)
+def test_bytes_that_are_no_message_are_an_invalid_argument(tmp_path: Path, method: str) -> None:
+    async def main() -> None:
+        async with _client(tmp_path) as client:
+            code, details = await _status_of(client, method, b"\xff\xff\xff\xff")
+            assert code == grpc.StatusCode.INVALID_ARGUMENT
+            assert details.startswith("The message is malformed")
+
+    run(main())
+
+
+@pytest.mark.parametrize("levels", [65, 300, 100_000])
+def test_a_payload_that_nests_too_deeply_is_an_invalid_argument_and_a_record(
+    tmp_path: Path, levels: int
+) -> None:
+    async def main() -> None:
+        async with _client(tmp_path) as client:
+            payload = pb.Json(value=b'{"a":' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}")
+            request = pb.InvokeRequest(tool_name="get_ticker", payload=payload)
+            failure = await _failure(client.call("Invoke", request, pb.InvokeResponse))
+            assert failure.code() == grpc.StatusCode.INVALID_ARGUMENT
+            assert _envelope(failure)["code"] == "INVALID_PARAMETER"
+            assert "64 levels" in failure.details()
+            assert client.desk.calls.errors == 1
+            client.desk.calls.stop()
+            with Reader(client.desk.calls.path) as reader:
+                (call,) = newest(reader, 10)
+            assert (call.body["tool"], call.body["outcome"]) == ("get_ticker", "error")
+
+    run(main())
+
+
+def test_prompt_arguments_that_nest_too_deeply_are_an_invalid_argument(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with _client(tmp_path) as client:
+            deep = pb.Json(value=b'{"symbol":' + b"[" * 300 + b"]" * 300 + b"}")
+            request = pb.PromptRequest(prompt_name="consider", arguments=deep)
+            failure = await _failure(client.call("GetPrompt", request, pb.PromptResponse))
+            assert failure.code() == grpc.StatusCode.INVALID_ARGUMENT
+            assert "64 levels" in failure.details()
+
+    run(main())

@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 pub struct Odd;
 
 /// Objects and lists within one another; what nests deeper is refused by Python.
-const DEEPEST: usize = 100;
+const DEEPEST: usize = 64;
 
 /// Digits of a decimal, beyond which Python judges whether it can be recorded.
 const LONGEST: usize = 6_000;

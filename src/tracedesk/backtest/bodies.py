@@ -20,7 +20,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_EXPONENT: Final = 6144
 """decimal128's range, which is what reading the journal back accepts."""
 
-DEEPEST: Final = 100
+DEEPEST: Final = json.DEEPEST
 """Objects and lists within one another that properties may have; what nests deeper is kept as its text."""
 
 _TOO_DEEP: Final = f"the properties nest deeper than {DEEPEST} objects and lists; give what is deeper as text"

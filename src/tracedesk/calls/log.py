@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections import deque
@@ -22,6 +23,7 @@ from tracedesk.primitives import json, time
 from tracedesk.primitives.ids import is_uuid
 from tracedesk.primitives.redaction import Secrets
 from tracedesk.primitives.time import Clock
+from tracedesk.supervision import SupervisedThread
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +50,22 @@ _INTO_ATTEMPTS: Final = "INSERT OR IGNORE INTO attempt_run"
 """Calls of one attempt that were written one after the other are one row; older desks wrote a row each."""
 
 
+class RecordError(Exception):
+    """A call's record that could not be written; `kind` names the exception behind it."""
+
+    def __init__(self, message: str, kind: str = "RecordError") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    @classmethod
+    def of(cls, problem: BaseException) -> RecordError:
+        """The error for what kept a record from the disk."""
+        if isinstance(problem, RecordError):
+            return problem
+        text = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+        return cls(text or type(problem).__name__, type(problem).__name__)
+
+
 class CallLog:
     """Records calls without delaying reads: one thread writes, and only state-changing calls wait for it."""
 
@@ -64,7 +82,10 @@ class CallLog:
         self._work = threading.Event()
         self._urgent = threading.Event()
         self._stopping = False
-        self._writer: threading.Thread | None = None
+        self._journal: Journal | None = None
+        self._taken: list[CallRecord] = []
+        """Records that the writer has taken from the queue."""
+        self._writer = SupervisedThread("call log", self._write, failed=self._writer_failed)
 
     # --- what dispatch does
 
@@ -93,8 +114,19 @@ class CallLog:
             record.arguments = None
             self._pending.pop(record.id, None)
             return
-        record.seal(self._secrets)
-        self._queue.append(record)
+        try:
+            record.seal(self._secrets)
+        except Exception as problem:
+            log.error("the arguments of call %s could not be kept: %s", record.id, type(problem).__name__)
+            with contextlib.suppress(Exception):
+                record.give_up(problem)
+        finally:
+            # Whatever failed: what a caller sent is never held longer than its call.
+            record.arguments = None
+            if record.is_sealed:
+                self._queue.append(record)
+            else:
+                self._lose([record], RecordError("its record could not be made"))
         if not self._work.is_set():
             self._start()
 
@@ -115,6 +147,8 @@ class CallLog:
         record.committed = waiter
         self._urgent.set()
         if record.id in self._pending:
+            if not self._writer.is_running:
+                self._start()
             await waiter
         elif record.problem is not None:
             raise record.problem
@@ -142,38 +176,75 @@ class CallLog:
         self._stopping = True
         self._urgent.set()
         self._work.set()
-        if self._writer is not None:
-            self._writer.join()
+        self._writer.join()
+        self._writer.forget()
 
     # --- the writer
 
     def _start(self) -> None:
         self._work.set()
-        if self._writer is None:
-            self._writer = threading.Thread(target=self._write, name="call-log", daemon=True)
+        try:
             self._writer.start()
+        except RuntimeError as problem:  # the system has no thread left
+            self._writer.report(problem)
+            self._lose(_drain(self._queue), problem)
 
     def _write(self) -> None:
-        journal: Journal | None = None
         while True:
             self._work.wait()
             self._urgent.wait(GROUP_SECONDS)
             self._work.clear()
             self._urgent.clear()
-            records = _drain(self._queue)
-            try:
-                if records:
-                    journal = journal or self._open()
-                    self._commit(journal, records)
-                self._done(records, None)
-            except (SQLiteError, JournalError, OSError) as problem:
-                log.error("%d call records could not be written: %s", len(records), problem)
-                self.unwritten += len(records)
-                self._done(records, problem)
+            self._taken = _drain(self._queue)
+            if self._taken:
+                self._write_taken()
             if self._stopping and not self._queue:
                 break
+        self._close_journal()
+
+    def _write_taken(self) -> None:
+        """Commit the records in one go; where something unexpected fails, each by itself."""
+        records = self._taken
+        try:
+            self._commit(records)
+        except (SQLiteError, JournalError, OSError) as problem:
+            self._writer.report(problem)
+            self._lose(records, problem)
+        except Exception as problem:
+            if len(records) == 1:
+                raise
+            log.error("%d call records are written one by one: %s", len(records), type(problem).__name__)
+            self._close_journal()
+            for record in records:
+                self._taken = [record]
+                self._write_alone(record, problem)
+        else:
+            self._writer.well()
+            self._done(records, None)
+        self._taken = []
+
+    def _write_alone(self, record: CallRecord, first: Exception) -> None:
+        try:
+            self._commit([record])
+        except Exception as problem:
+            self._writer.report(problem)
+            self._close_journal()
+            self._lose([record], problem)
+        else:
+            self._done([record], None)
+
+    def _writer_failed(self, problem: BaseException) -> None:
+        """Answer the calls whose records were being written: nothing is known of these records any more."""
+        self._close_journal()
+        taken, self._taken = self._taken, []
+        self._lose(taken, problem)
+        self._work.set()  # others may wait in the queue
+
+    def _close_journal(self) -> None:
+        journal, self._journal = self._journal, None
         if journal is not None:
-            journal.close()
+            with contextlib.suppress(SQLiteError, JournalError, OSError):
+                journal.close()
 
     def _open(self) -> Journal:
         journal = Journal(self.path, self._clock, page=SMALL_PAGE)
@@ -188,13 +259,21 @@ class CallLog:
             if stream.kind == "calls" and stream.name < oldest:
                 journal.seal(stream.name)
 
-    def _commit(self, journal: Journal, records: list[CallRecord]) -> None:
+    def _commit(self, records: list[CallRecord]) -> None:
+        journal = self._journal = self._journal or self._open()
         for record in records:
             if record.put_off is None and record.result and not is_inline(record.result):
                 self._payloads.put(record.result)
         append(journal, month(self._clock.now_ns()), records, bodies(records, self._secrets))
 
-    def _done(self, records: list[CallRecord], problem: Exception | None) -> None:
+    def _lose(self, records: list[CallRecord], problem: BaseException) -> None:
+        """Answer the calls whose records cannot be written."""
+        if records:
+            log.error("%d call records could not be written: %s", len(records), problem)
+            self.unwritten += len(records)
+            self._done(records, RecordError.of(problem))
+
+    def _done(self, records: list[CallRecord], problem: RecordError | None) -> None:
         for record in records:
             # In this order: `settle` sets the waiter first and looks among the pending second.
             if problem is not None:
@@ -202,7 +281,8 @@ class CallLog:
             self._pending.pop(record.id, None)
             waiter = record.committed
             if waiter is not None:
-                waiter.get_loop().call_soon_threadsafe(_resolve, waiter, problem)
+                with contextlib.suppress(RuntimeError):  # the loop is closed, and its calls are gone
+                    waiter.get_loop().call_soon_threadsafe(_resolve, waiter, problem)
 
 
 def append(journal: Journal, name: str, records: Sequence[CallRecord], bodies: Sequence[bytes]) -> None:

@@ -19,6 +19,10 @@ INLINE: Final = 2_048
 """A result up to this size is kept in the record itself; a larger one is a payload of its own."""
 
 LARGEST_ARGUMENTS: Final = 65_536
+_MOST_VALUES: Final = LARGEST_ARGUMENTS // 2
+"""Values that such arguments can have: each takes a character, and a comma or bracket."""
+_REDACTED_AT_ONCE: Final = 4_096
+"""Bytes of arguments that are redacted as the call ends; longer ones are left to the writer's thread."""
 Outcome = Literal["ok", "error", "cancelled", "input_required"]
 
 
@@ -46,6 +50,8 @@ class CallRecord:
     """What waits for the record to be on the disk."""
     sealed: bytes | None = field(default=None, init=False)
     """The entry's body, once the call has ended and unless it is put off."""
+    document: bytes | None = field(default=None, init=False)
+    """Long arguments of an ended call, encoded; the writer redacts them, for that takes a while."""
     put_off: tuple[dict[str, Any], bytes, int] | None = field(default=None, init=False)
     """Or what the body will be made of: arguments, result and microseconds, as they were at the end."""
     problem: Exception | None = field(default=None, init=False)
@@ -59,6 +65,11 @@ class CallRecord:
     @property
     def ref(self) -> str:
         return PREFIX + self.id
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether its body is made, or all that the writer makes it of."""
+        return self.sealed is not None or self.put_off is not None or self.document is not None
 
     @property
     def edges(self) -> dict[tuple[str, str], None]:
@@ -85,7 +96,31 @@ class CallRecord:
         ):
             self.put_off = (arguments.copy(), result, self.duration_us)
         else:
-            self.sealed = self.body(secrets)
+            self.sealed = self._simple(secrets) or self._long(secrets)
+        self.arguments = None
+
+    def _simple(self, secrets: Secrets) -> bytes | None:
+        """The body, where nothing in it can be a secret."""
+        if not is_simple(self.arguments):
+            return None
+        body = self._with(self.arguments)
+        return None if secrets.occur_in(body) else body
+
+    def _long(self, secrets: Secrets) -> bytes | None:
+        """The body with redacted arguments; None where they are so long that the writer redacts them."""
+        document = _document(self.arguments)
+        # A live value may be let go of before the writer comes to it.
+        if len(document) <= _REDACTED_AT_ONCE or secrets.occur_in(document):
+            return self._with(json.Raw(_redacted(document, secrets)))
+        self.document = document
+        return None
+
+    def give_up(self, problem: BaseException) -> None:
+        """Keep the record without the arguments, which could not be encoded or redacted."""
+        self.put_off = self.document = None
+        self._edges = None
+        self.arguments = {"omitted": f"could not be kept ({type(problem).__name__})"}
+        self.sealed = self._with(self.arguments)
         self.arguments = None
 
     def body(self, secrets: Secrets) -> bytes:
@@ -94,11 +129,10 @@ class CallRecord:
             return self.sealed
         if self.put_off is not None:
             return json.dumps(self.later())
-        if is_simple(self.arguments):
-            body = self._with(self.arguments)
-            if not secrets.occur_in(body):
-                return body
-        return self._with(json.Raw(_arguments(self.arguments, secrets)))
+        if self.document is not None:
+            return self._with(json.Raw(_redacted(self.document, secrets)))
+        simple = self._simple(secrets)
+        return simple or self._with(json.Raw(_redacted(_document(self.arguments), secrets)))
 
     def later(self) -> dict[str, Any]:
         """What the body says that was put off."""
@@ -149,11 +183,20 @@ def bodies(records: Sequence[CallRecord], secrets: Secrets) -> list[bytes]:
     return [record.body(secrets) if record.put_off is None else next(rest) for record in records]
 
 
-def _arguments(arguments: Any, secrets: Secrets) -> bytes:
+def _document(arguments: Any) -> bytes:
+    """The arguments as JSON, or what stands for those that are too large to keep."""
+    if json.count_values(arguments, _MOST_VALUES) > _MOST_VALUES:
+        return json.dumps({"omitted": "too large to keep"})
     document = json.dumps(arguments)
     if len(document) > LARGEST_ARGUMENTS:
         return json.dumps({"omitted": "too large to keep", "bytes": len(document)})
-    return document if is_plain(document, secrets) else json.dumps(redact(arguments, secrets))
+    return document
+
+
+def _redacted(document: bytes, secrets: Secrets) -> bytes:
+    if is_plain(document, secrets):
+        return document
+    return json.dumps(redact(json.loads(document), secrets))
 
 
 def is_inline(result: bytes) -> bool:

@@ -55,7 +55,7 @@ class Loaded:
 def read(text: bytes | str) -> list[Tx]:
     """The transactions of one file, in either spelling of their keys."""
     try:
-        document: Any = json.loads(text)
+        document: Any = json.loads(text, levels=json.DEEPEST)
     except ValueError as fault:
         raise BadFile(f"not JSON: {fault}") from None
     if not isinstance(document, list):

@@ -6,13 +6,39 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final, NoReturn, cast
 
 import orjson
 
+from tracedesk.primitives.json_reader import Limits, Reader, Scan, count_values, cut_of, is_deeper
+
+__all__ = [
+    "DEEPEST",
+    "MOST_VALUES",
+    "STORED",
+    "JSONError",
+    "Limits",
+    "Raw",
+    "count_values",
+    "cut_of",
+    "dumps",
+    "dumps_each",
+    "is_longer",
+    "loads",
+    "quote",
+    "read",
+]
+
 JSONError = ValueError
+DEEPEST: Final = 64
+"""Levels of objects and arrays in a document that somebody else wrote, wherever it comes in."""
+STORED: Final = 250
+"""The same of our own documents, which hold others' inside: the encoder writes no deeper ones."""
+MOST_VALUES: Final = 1 << 19
+"""Values of a document that a client sends: half a million, and its envelope."""
+
 Raw = orjson.Fragment
 """Bytes that are JSON already; `dumps` copies them verbatim."""
 
@@ -32,6 +58,8 @@ _SMALL: Final = 8_192
 """Bytes of a document that the quick parser is tried on: what is longer is often full of fractions."""
 _MOST_PARTS: Final = 500
 """Values of such a document: so many cannot nest deeper than the exact parser goes."""
+_AT_ONCE: Final = 65_536
+"""Bytes of a document that the exact parser reads in one go, without letting other threads run."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -57,9 +85,41 @@ _DECODER: Final = json.JSONDecoder(
 )
 
 
-def loads(data: bytes | bytearray | memoryview | str) -> Any:
-    """Parse one document; fractions become `Decimal`. Raises `ValueError` for anything not strict JSON."""
+_SCAN: Final = cast("Scan", getattr(_DECODER, "scan_once"))  # noqa: B009
+"""The decoder's own reader of one value, which it has under no public name."""
+
+
+def loads(data: bytes | bytearray | memoryview | str, *, levels: int = STORED) -> Any:
+    """Parse one document; fractions become `Decimal`. Raises `ValueError` for anything not strict JSON.
+
+    A document that nests deeper than `levels` is refused: give `DEEPEST` where somebody else wrote it.
+    """
     raw = data.encode() if isinstance(data, str) else bytes(data)
+    if len(raw) > _AT_ONCE:
+        value = _read(raw, Limits(levels), _no_pause)
+        if (why := cut_of(value)) is not None:
+            raise ValueError(f"the document {why}")
+        return value
+    value = _loads_short(raw)
+    if raw.count(b"[") + raw.count(b"{") > levels and is_deeper(value, levels):
+        raise ValueError(f"the document {Limits(levels).too_deep}")
+    return value
+
+
+def read(data: bytes, limits: Limits, pause: Callable[[], None] | None = None) -> Any:
+    """Parse a document of a client as `loads` does, but skip its parts beyond the limits.
+
+    `cut_of` names the limit that was passed. `pause` is called every few milliseconds.
+    """
+    if len(data) <= _AT_ONCE and (limits.values is None or len(data) <= limits.values):
+        try:
+            return loads(data, levels=limits.levels)
+        except ValueError:
+            pass  # read again below, where parts are skipped, or the fault is named
+    return _read(data, limits, pause or _no_pause)
+
+
+def _loads_short(raw: bytes) -> Any:
     if len(raw) <= _SMALL:
         try:
             value = orjson.loads(raw)
@@ -74,6 +134,60 @@ def loads(data: bytes | bytearray | memoryview | str) -> Any:
         return _DECODER.decode(raw.decode("utf-8"))
     except RecursionError:
         raise ValueError("the document nests too deeply") from None
+
+
+def _read(raw: bytes, limits: Limits, pause: Callable[[], None]) -> Any:
+    """The document, read in pieces."""
+    most = limits.values
+    counting = most is not None and raw.count(b",") + raw.count(b"[") + raw.count(b"{") >= most
+    reader = Reader(raw.decode("utf-8"), _SCAN, limits, counting=counting, pause=pause)
+    value = reader.read()
+    if _SURROGATE.search(raw):
+        _refuse_lone_surrogates(value)
+    return value
+
+
+def _refuse_lone_surrogates(value: Any) -> None:
+    """They could never be written out again."""
+    parts: list[Any] = [value]
+    for part in parts:  # which grows meanwhile
+        if isinstance(part, str):
+            part.encode()
+        elif isinstance(part, dict):
+            members = cast("dict[str, Any]", part)
+            parts += members
+            parts += members.values()
+        elif isinstance(part, list):
+            parts += part
+
+
+def _no_pause() -> None: ...
+
+
+def is_longer(value: Any, most: int) -> bool:
+    """Whether `value` certainly takes more than that many bytes; found without encoding it."""
+    parts: list[Any] = [value]
+    size = 0
+    for part in parts:  # which grows meanwhile
+        if isinstance(part, str):
+            size += len(part) + 2
+        elif isinstance(part, dict):
+            members = cast("dict[str, Any]", part)
+            if len(members) > most:
+                return True
+            size += sum(map(len, members)) + 4 * len(members)
+            parts += members.values()
+        elif isinstance(part, (list, tuple)):
+            items = cast("list[Any]", part)
+            if len(items) > most:
+                return True
+            parts += items
+            size += len(items)
+        else:
+            size += 1
+        if size > most:
+            return True
+    return False
 
 
 def _is_exact(value: Any, raw: bytes) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, Final
 
-from tracedesk.calls import CallRecord, Outcome, Recorder
+from tracedesk.calls import CallRecord, Outcome, Recorder, RecordError
 from tracedesk.contract import (
     Call,
     Channel,
@@ -23,9 +23,11 @@ from tracedesk.errors import STANDARD, NotPermitted, ToolError
 from tracedesk.hooks import holder_of
 from tracedesk.journal import JournalError
 from tracedesk.journal.sqlite import SQLiteError
+from tracedesk.primitives import json
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import Secrets, redact_text
 from tracedesk.registry import Registry
+from tracedesk.wire.documents import AT_ONCE, Documents
 from tracedesk.wire.encode import Limits, Reply, encode, encode_error
 from tracedesk.wire.validate import Validator, compile_schema
 
@@ -102,6 +104,7 @@ class Dispatch:
         self._opened = opened
         self.secrets = secrets
         self._check_output = check_output
+        self.documents = Documents()
         self._by_scope: dict[str, int] = {}
         self._validators: dict[str, Validator] = {}
 
@@ -121,7 +124,9 @@ class Dispatch:
         if self._recorder.is_full:
             await self._recorder.room()
         call = self._make_call(tool, origin)
-        call.record = record = self._recorder.open(call, tool, arguments)
+        why = json.cut_of(arguments)
+        kept = arguments if why is None else {"omitted": why}
+        call.record = record = self._recorder.open(call, tool, kept)
         if not origin.may_write:
             record.attempt = None  # attempts are made of what those did who may write
         started = perf_counter_ns()
@@ -152,7 +157,7 @@ class Dispatch:
         """The reply, once its record is on the disk; a refusal is told also where its record is lost."""
         try:
             await self._recorder.settle(call.record)
-        except (SQLiteError, JournalError, OSError) as problem:
+        except (RecordError, SQLiteError, JournalError, OSError) as problem:
             return (
                 reply if reply.is_error else encode_error(tool, _unrecorded(tool, call, problem), arguments)
             )
@@ -201,7 +206,7 @@ class Dispatch:
 
     async def _answer(self, tool: Tool, arguments: Any, call: Call[Any]) -> Reply:
         try:
-            accepted = self._validator(tool).accept(arguments)
+            accepted = await self._accepted(tool, arguments)
             if tool.toolset not in self._states:
                 await self._open(tool, call)
             value = await self._timed(tool, accepted, call)
@@ -218,6 +223,18 @@ class Dispatch:
             trace = redact_text(traceback.format_exc(), self.secrets)
             log.error("call %s: tool %s failed\n%s", call.id, tool.name, trace)
             return encode_error(tool, tool.family.broken(call.id), arguments)
+
+    async def _accepted(self, tool: Tool, arguments: Any) -> dict[str, Any]:
+        """The arguments as the tool takes them, or the family's error naming what is wrong with them."""
+        if (why := json.cut_of(arguments)) is not None:
+            message = f"arguments: the document {why}. Flatten it, or split it over several calls."
+            raise ToolError(tool.family.invalid, message, {"path": [], "rule": "limits"})
+        validator = self._validator(tool)
+        if validator.takes(arguments):
+            return validator.filled(arguments)
+        if json.is_longer(arguments, AT_ONCE):
+            await asyncio.sleep(0)  # looking and saying what is wrong each take a while
+        raise validator.refusal(arguments)
 
     async def _open(self, tool: Tool, call: Call[Any]) -> None:
         """Wait until the tool's toolset is open; the time that the tool has begins then."""
@@ -289,13 +306,13 @@ def _scope_of(tool: Tool, arguments: Any) -> Scope:
 
 def _unrecorded(tool: Tool, call: Call[Any], problem: Exception) -> ToolError:
     """A call that was carried out but of which there is no record."""
-    cause = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+    lost = RecordError.of(problem)
     message = (
-        f"{tool.name} was carried out, but its record could not be written: {cause}. Look at what it has "
+        f"{tool.name} was carried out, but its record could not be written: {lost}. Look at what it has "
         "changed before you call it again; `tracedesk doctor` looks for the cause."
     )
     code = "DATABASE_ERROR" if tool.family is STANDARD else tool.family.internal
-    return ToolError(code, message, {"kind": type(problem).__name__, "correlationId": call.id})
+    return ToolError(code, message, {"kind": lost.kind, "correlationId": call.id})
 
 
 def _outcome(reply: Reply) -> Outcome:
@@ -306,8 +323,6 @@ def _outcome(reply: Reply) -> Outcome:
 
 def check_output(tool: Tool, reply: Reply) -> None:
     """Raise when a reply breaks its own contract: tests and `doctor` run with this on."""
-    from tracedesk.primitives import json
-
     if tool.output is None or reply.kind not in ("json", "text"):
         return
     value = json.loads(reply.body) if reply.kind == "json" else reply.body.decode()

@@ -13,6 +13,7 @@ from tracedesk.primitives import json
 from tracedesk.registry import Registry
 from tracedesk.wire.auth import Identity
 from tracedesk.wire.dispatch import Dispatch, Origin
+from tracedesk.wire.documents import ARGUMENTS
 from tracedesk.wire.encode import Reply
 from tracedesk.wire.guard import Guard
 from tracedesk.wire.publish import portable
@@ -45,13 +46,16 @@ class Door:
     async def call(self, request: Request, identity: Identity, name: str) -> Response:
         """Run the tool with the body as its arguments; an empty body is no arguments."""
         body = await request.body()
-        try:
-            arguments: Any = json.loads(body or b"{}")
-        except ValueError as fault:
-            raise Refused(400, f"The body is not JSON: {fault}") from None
         origin = Origin(
             identity.scope, Silence(), identity.principal, identity.granted, subject=identity.subject
         )
+        try:
+            arguments = await self._dispatch.documents.read(
+                body or b"{}", ARGUMENTS, stranger=origin.is_stranger
+            )
+        except ValueError as fault:
+            raise Refused(400, f"The body is not JSON: {fault}") from None
+        del body  # which would stay in memory as long as the call runs
         try:
             return _response(await self._run(request, name, arguments, origin))
         except UnknownTool as unknown:

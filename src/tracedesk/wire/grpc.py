@@ -21,6 +21,7 @@ from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.time import Clock, format
 from tracedesk.wire.auth import Identity
 from tracedesk.wire.dispatch import Dispatch, Origin
+from tracedesk.wire.documents import ARGUMENTS
 from tracedesk.wire.door import Silence
 from tracedesk.wire.encode import Reply
 from tracedesk.wire.guard import Guard
@@ -118,7 +119,7 @@ class Provider:
 
     async def invoke(self, request: pb.InvokeRequest, caller: Identity) -> Answer:
         tool = self._find_tool(request.tool_name)
-        arguments = _arguments("payload", request.payload.value)
+        arguments = await self._arguments("payload", request.payload.value, caller)
         reply = await self._run(tool, arguments, caller, request.correlation_id)
         return pb.InvokeResponse(result=pb.Json(value=_result(reply))), reply.ref
 
@@ -138,7 +139,8 @@ class Provider:
         prompt = self.dispatch.registry.prompts.get(name)
         if prompt is None:
             raise Fault(grpc.StatusCode.NOT_FOUND, f"prompt_name {request.prompt_name!r} is not served here")
-        arguments = _prompt_arguments(prompt, _arguments("arguments", request.arguments.value))
+        given = await self._arguments("arguments", request.arguments.value, caller)
+        arguments = _prompt_arguments(prompt, given)
         reply = await self._run(as_tool(prompt), arguments, caller, request.correlation_id)
         return pb.PromptResponse(messages=_messages(reply)), reply.ref
 
@@ -177,6 +179,14 @@ class Provider:
             return self.dispatch.registry.canonical(uri)
         except ToolError as fault:
             raise Fault.of(fault.code, fault.message, STANDARD.render(fault)) from None
+
+    async def _arguments(self, field: str, raw: bytes, caller: Identity) -> Any:
+        """The JSON in a field of a message."""
+        stranger = Origin(caller.scope, Silence(), caller.principal, caller.granted).is_stranger
+        try:
+            return await self.dispatch.documents.read(raw or b"{}", ARGUMENTS, stranger=stranger)
+        except ValueError as fault:
+            raise Fault(grpc.StatusCode.INVALID_ARGUMENT, f"{field} is not JSON: {fault}") from None
 
     async def _run(self, tool: Tool, arguments: Any, caller: Identity, correlation: str = "") -> Reply:
         """Dispatch a tool, or what is run like one; an error becomes the call's fault."""
@@ -254,6 +264,7 @@ class Provider:
 
         async def serve(request: Any, context: Any) -> AsyncGenerator[Any]:
             try:
+                _refuse_malformed(request)
                 message, ref = await call(request, self._identify(context))
                 if ref:
                     context.set_trailing_metadata(((CALL_TRAILER, ref),))
@@ -302,17 +313,12 @@ def _not_found(uri: str) -> Fault:
     return Fault(grpc.StatusCode.NOT_FOUND, f"uri {uri!r} is no resource here; ListCapabilities names them")
 
 
-def _arguments(field: str, raw: bytes) -> Any:
-    try:
-        return json.loads(raw or b"{}")
-    except ValueError as fault:
-        raise Fault(grpc.StatusCode.INVALID_ARGUMENT, f"{field} is not JSON: {fault}") from None
-
-
 def _prompt_arguments(prompt: Prompt, arguments: Any) -> dict[str, str]:
     known = {argument.name for argument in prompt.arguments}
     if not isinstance(arguments, dict):
         raise Fault(grpc.StatusCode.INVALID_ARGUMENT, "arguments is not a JSON object")
+    if (why := json.cut_of(arguments)) is not None:
+        raise Fault(grpc.StatusCode.INVALID_ARGUMENT, f"arguments: the document {why}; flatten or split it")
     given = cast("dict[str, Any]", arguments)
     missing = [a.name for a in prompt.arguments if a.required and a.name not in given]
     odd = sorted(name for name, value in given.items() if name not in known or not isinstance(value, str))
@@ -380,6 +386,47 @@ def _prompt(prompt: Prompt) -> pb.Prompt:
 # --- the server
 
 
+_MALFORMED: Final = object()
+"""Bytes that are no message of the method: gRPC itself would answer UNKNOWN, with Python's words."""
+
+
+def _lenient(handler: Any) -> Any:
+    """The method's handler, given `_MALFORMED` for bytes that cannot be read."""
+    if handler is None or handler.request_deserializer is None:
+        return handler
+
+    def read(data: bytes) -> Any:
+        try:
+            return handler.request_deserializer(data)
+        except Exception:
+            return _MALFORMED
+
+    changed = handler._replace(request_deserializer=read)
+    if handler.request_streaming or handler.response_streaming:
+        return changed
+
+    async def serve(request: Any, context: Any) -> Any:
+        if request is _MALFORMED:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _UNREADABLE)
+        return await handler.unary_unary(request, context)
+
+    return changed._replace(unary_unary=serve)
+
+
+_UNREADABLE: Final = "The message is malformed. Build it from the service's description, see reflection."
+
+
+def _refuse_malformed(request: Any) -> None:
+    if request is _MALFORMED:
+        raise Fault(grpc.StatusCode.INVALID_ARGUMENT, _UNREADABLE)
+
+
+async def _checked(requests: Any) -> AsyncGenerator[Any]:
+    async for request in requests:
+        _refuse_malformed(request)
+        yield request
+
+
 class Room(grpc.aio.ServerInterceptor):
     """How many streams are held open, of whatever service: strangers never take the owner's place."""
 
@@ -389,7 +436,7 @@ class Room(grpc.aio.ServerInterceptor):
         self._strangers = 0
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
-        handler = await continuation(details)
+        handler = _lenient(await continuation(details))
         service, _, method = details.method.removeprefix("/").partition("/")
         if handler is None or not handler.response_streaming or (service == SERVICE and method != "Stream"):
             return handler
@@ -415,7 +462,8 @@ class Room(grpc.aio.ServerInterceptor):
         async def hold(request: Any, context: Any) -> None:
             try:
                 with self._place(stranger):
-                    answers = serve(request, context)
+                    _refuse_malformed(request)
+                    answers = serve(_checked(request) if hasattr(request, "__aiter__") else request, context)
                     if not inspect.isasyncgen(answers):
                         await answers
                         return

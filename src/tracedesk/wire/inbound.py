@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 from tracedesk.primitives import json
+from tracedesk.wire.documents import MESSAGE, Documents
 from tracedesk.wire.exchange import RequestId
+from tracedesk.wire.sdk import MODERN_PROTOCOL_VERSIONS
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
+INVALID_PARAMS: Final = -32602
+LONGEST_OTHER: Final = 262_144
+"""Bytes of a request or notification that calls no tool: the SDK looks at all of it on the event loop."""
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 
 
@@ -46,17 +51,49 @@ class Inbound:
         return VERSION_KEY in self.meta
 
 
-def read(data: bytes | bytearray | memoryview) -> Inbound:
-    """Parse one message, or raise `Malformed`."""
+def read(data: bytes) -> Inbound:
+    """Parse one short message, or raise `Malformed`."""
     try:
-        body = json.loads(data)
+        body = json.read(data, MESSAGE)
     except ValueError as error:
         raise Malformed(PARSE_ERROR, f"Parse error: {error}") from None
+    return _message(body, len(data))
+
+
+async def read_long(data: bytes, documents: Documents, *, stranger: bool) -> Inbound:
+    """Parse one message of any length beside the event loop, or raise `Malformed`."""
+    try:
+        body = await documents.read(data, MESSAGE, stranger=stranger)
+    except ValueError as error:
+        raise Malformed(PARSE_ERROR, f"Parse error: {error}") from None
+    return _message(body, len(data))
+
+
+def _message(body: Any, size: int) -> Inbound:
     if not isinstance(body, dict):
         raise Malformed(
             INVALID_REQUEST, "Send one JSON-RPC message as an object; batches are not part of MCP"
         )
-    return _classify(cast("dict[str, Any]", body))
+    message = _classify(cast("dict[str, Any]", body))
+    calls_tool = message.method == "tools/call"
+    if size > LONGEST_OTHER and message.kind != "response" and not calls_tool:
+        problem = f"A message with this method may have at most {LONGEST_OTHER} bytes; send less"
+        raise Malformed(INVALID_PARAMS, problem, message.id)
+    why = json.cut_of(body)
+    if why is not None and not (_is_cut_in_arguments(message) or _is_of_foreign_version(message)):
+        raise Malformed(INVALID_PARAMS, f"The message {why}; flatten or split it", message.id)
+    return message
+
+
+def _is_cut_in_arguments(message: Inbound) -> bool:
+    """Whether a tool is called with the part that passed a limit: its call is refused, and recorded."""
+    return message.method == "tools/call" and bool(json.cut_of((message.params or {}).get("arguments")))
+
+
+def _is_of_foreign_version(message: Inbound) -> bool:
+    """Whether the message is refused for its version, which says more than a limit."""
+    version = message.meta.get(VERSION_KEY)
+    return isinstance(version, str) and version not in MODERN_PROTOCOL_VERSIONS
 
 
 def _classify(body: dict[str, Any]) -> Inbound:

@@ -117,6 +117,7 @@ class Kernel:
 
     async def close(self) -> None:
         """End what clients follow, while the toolsets are still open."""
+        self.dispatch.documents.close()
         await self.watches.close()
 
     def answer_modern(

@@ -9,12 +9,15 @@ import os
 import signal
 import stat
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from functools import partial
 from typing import Any, Final, cast
 
 from tracedesk.wire.auth import OWNER, Identity
+from tracedesk.wire.documents import AT_ONCE
 from tracedesk.wire.exchange import Exchange, error, result
-from tracedesk.wire.inbound import INVALID_REQUEST, PARSE_ERROR, Inbound, Malformed, read
+from tracedesk.wire.inbound import INVALID_REQUEST, PARSE_ERROR, Inbound, Malformed, read, read_long
 from tracedesk.wire.kernel import Kernel
 from tracedesk.wire.sdk import (
     MODERN_PROTOCOL_VERSIONS,
@@ -196,6 +199,11 @@ class Stdio:
         self._is_ending = False
         self._heard: set[asyncio.Task[None]] = set()
         """What notifications have begun."""
+        self._waiting: deque[bytes] = deque()
+        """A long line that is being read, and those behind it: their order is kept."""
+        self._reading: asyncio.Task[None] | None = None
+        self._input: Any = None
+        self._holds: set[str] = set()
         self._write: Callable[[bytes], None] = lambda data: None
         self._room: Callable[[], Awaitable[None]] = _no_wait
 
@@ -206,10 +214,14 @@ class Stdio:
         outbound = await _connect_write(loop, writer)
         self._write, self._room = outbound.write, outbound.room
         inbound = await _connect_read(loop, lines, reader)
-        outbound.hold, outbound.release = inbound.pause_reading, inbound.resume_reading
+        self._input = inbound
+        outbound.hold, outbound.release = partial(self._hold, "output"), partial(self._release, "output")
         stopping = loop.create_task(stop.wait())
         await asyncio.wait({lines.ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
         inbound.close()
+        self._input = None
+        if self._reading is not None:
+            await asyncio.wait({self._reading, stopping}, timeout=GRACE, return_when=asyncio.FIRST_COMPLETED)
         self._peer.abandon()
         await self._drain(stopping)
         stopping.cancel()
@@ -237,18 +249,58 @@ class Stdio:
     @property
     def _tasks(self) -> set[asyncio.Task[Any]]:
         """All that runs for the client."""
-        return self._heard | self._peer.running
+        reading: set[asyncio.Task[Any]] = set() if self._reading is None else {self._reading}
+        return self._heard | self._peer.running | reading
 
     def _on_overlong(self) -> None:
         self._write(error(None, PARSE_ERROR, f"Parse error: a line is longer than {MAX_LINE} bytes") + b"\n")
 
+    def _hold(self, reason: str) -> None:
+        """Stop reading from the client until every reason has been released."""
+        self._holds.add(reason)
+        if self._input is not None:
+            self._input.pause_reading()
+
+    def _release(self, reason: str) -> None:
+        self._holds.discard(reason)
+        if not self._holds and self._input is not None:
+            self._input.resume_reading()
+
     def _on_line(self, line: bytes) -> None:
         self.messages += 1
-        try:
-            message = read(line)
-        except Malformed as fault:
-            self._write(error(fault.request_id, fault.code, fault.message) + b"\n")
+        if self._reading is None and len(line) <= AT_ONCE:
+            try:
+                message = read(line)
+            except Malformed as fault:
+                self._refuse(fault)
+            else:
+                self._take(message)
             return
+        self._waiting.append(line)
+        if self._reading is None:
+            self._hold("long line")
+            self._reading = asyncio.get_running_loop().create_task(self._read_waiting())
+
+    async def _read_waiting(self) -> None:
+        """Read a long line beside the loop, and then those that came behind it."""
+        try:
+            while self._waiting:
+                try:
+                    message = await read_long(
+                        self._waiting.popleft(), self._kernel.dispatch.documents, stranger=False
+                    )
+                except Malformed as fault:
+                    self._refuse(fault)
+                else:
+                    self._take(message)
+        finally:
+            self._reading = None
+            self._release("long line")
+
+    def _refuse(self, fault: Malformed) -> None:
+        self._write(error(fault.request_id, fault.code, fault.message) + b"\n")
+
+    def _take(self, message: Inbound) -> None:
         if message.kind == "response":
             self._peer.settle(message.body)
             return

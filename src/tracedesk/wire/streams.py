@@ -11,9 +11,10 @@ from tracedesk.errors import NotPermitted
 from tracedesk.wire import exchange as rpc
 from tracedesk.wire.auth import Identity
 from tracedesk.wire.carried import Carried
+from tracedesk.wire.documents import AT_ONCE
 from tracedesk.wire.exchange import Exchange
 from tracedesk.wire.guard import Guard
-from tracedesk.wire.inbound import INVALID_REQUEST, Inbound, Malformed, read
+from tracedesk.wire.inbound import INVALID_REQUEST, Inbound, Malformed, read, read_long
 from tracedesk.wire.kernel import Kernel
 from tracedesk.wire.outlet import Outlet
 from tracedesk.wire.request import (
@@ -86,7 +87,7 @@ class Streams:
 
     async def post(self, request: Request, identity: Identity, send: Send) -> None:
         """A message of either era."""
-        message = _parse(await request.body())
+        message = await _parse(await request.body(), self.kernel, identity)
         version = request.headers.get("mcp-protocol-version")
         foreign = version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS
         if foreign or (message.claims_modern and message.method != "initialize"):
@@ -121,7 +122,7 @@ class Streams:
     async def shake_hands(self, request: Request, identity: Identity, send: Send) -> None:
         """Open a session with one POST: an `initialize` request, or nothing at all."""
         body = await request.body()
-        message = _hello_of(body)
+        message = await _hello_of(body, self.kernel, identity)
         await self._hello(request, message, identity, send)
 
     async def message(self, request: Request, identity: Identity, send: Send) -> None:
@@ -131,7 +132,7 @@ class Streams:
         if named is not None and not session.deprecated:
             raise Refused(409, "This address belongs to the deprecated stream; name the session in a header")
         with self.sessions.busy(session):
-            message = _parse(await request.body())
+            message = await _parse(await request.body(), self.kernel, identity)
             if named is not None:
                 await self._to_stream(message, session)
                 await Response(202).send(send)
@@ -420,9 +421,11 @@ async def _settled(task: asyncio.Task[Answered]) -> Answered | None:
     return None if task.cancelled() else task.result()
 
 
-def _parse(body: bytes) -> Inbound:
+async def _parse(body: bytes, kernel: Kernel, identity: Identity) -> Inbound:
     try:
-        return read(body)
+        if len(body) <= AT_ONCE:
+            return read(body)
+        return await read_long(body, kernel.dispatch.documents, stranger=identity.principal is None)
     except Malformed as fault:
         refusal = Refused(400, fault.message)
         refusal.response = Response(400, rpc.error(fault.request_id, fault.code, fault.message))
@@ -442,11 +445,11 @@ def _session_names(session: Session) -> dict[str, str]:
     return {"Connection-ID": session.id, "Mcp-Session-Id": session.id}
 
 
-def _hello_of(body: bytes) -> Inbound:
+async def _hello_of(body: bytes, kernel: Kernel, identity: Identity) -> Inbound:
     """The `initialize` request in a handshake's body, with defaults for what it leaves out."""
     if not body.strip():
         return Inbound("request", {}, 0, "initialize", _DEFAULT_HELLO)
-    message = _parse(body)
+    message = await _parse(body, kernel, identity)
     if message.kind != "request" or message.method != "initialize":
         refusal = Refused(400, "A handshake is an initialize request, or an empty body")
         fault = rpc.error(message.id, INVALID_REQUEST, str(refusal))

@@ -12,11 +12,15 @@ import jsonschema_rs
 
 from tracedesk.contract import Tool
 from tracedesk.errors import ToolError
+from tracedesk.primitives import json
 from tracedesk.primitives.redaction import redact_text
+from tracedesk.wire.fault_search import part_at_fault
 
 _SHOWN: Final = 10
 _LONGEST: Final = 200
 _MOST: Final = 2**63
+_LONG: Final = 65_536
+"""Bytes of arguments from which on the validator looks for one violation only: it copies what it names."""
 _DRAFT_07: Final = "http://json-schema.org/draft-07/schema#"
 
 
@@ -40,8 +44,16 @@ class Validator:
 
     def accept(self, arguments: Any) -> dict[str, Any]:
         """`arguments` with the contract's defaults, or the family's error naming every violation."""
-        if not self._schema.is_valid(arguments):
-            raise self._refusal(arguments)
+        if not self.takes(arguments):
+            raise self.refusal(arguments)
+        return self.filled(arguments)
+
+    def takes(self, arguments: Any) -> bool:
+        """Whether `arguments` fit the contract; quick, also for long ones."""
+        return self._schema.is_valid(arguments)
+
+    def filled(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Fitting `arguments` with the contract's defaults."""
         if self._whole:
             arguments = self._integers(arguments)
         if not self._defaults:
@@ -55,9 +67,20 @@ class Validator:
         odd = {n: int(value) for n, value in given.items() if type(value) is not int and abs(value) < _MOST}
         return {**arguments, **odd} if odd else arguments
 
-    def _refusal(self, arguments: Any) -> ToolError:
+    def refusal(self, arguments: Any) -> ToolError:
+        """The family's error for `arguments` that do not fit; of long ones, only a part at fault is named."""
+        if not json.is_longer(arguments, _LONG):
+            return self._violations(arguments, {})
+        part, begins = part_at_fault(arguments, self.takes)
+        if part is None:
+            message = f"arguments: they do not fit. See the input schema of {self._tool.name} in tools/list."
+            return ToolError(self._tool.family.invalid, message, {"path": [], "rule": "schema"})
+        return self._violations(part, begins)
+
+    def _violations(self, arguments: Any, begins: Mapping[str, int]) -> ToolError:
+        """The error for violations in `arguments`, whose lists begin at these places of what was sent."""
         errors = islice(self._schema.iter_errors(arguments), _SHOWN)
-        found = [_violation(error, self._tool) for error in errors]
+        found = [_violation(error, self._tool, begins) for error in errors]
         first = found[0]
         message = " ".join(v["message"] for v in found)
         details = {"path": first["path"], "rule": first["rule"]}
@@ -83,8 +106,10 @@ def compile_schema(schema: Any) -> jsonschema_rs.Validator:
     )
 
 
-def _violation(error: jsonschema_rs.ValidationError, tool: Tool) -> dict[str, Any]:
+def _violation(error: jsonschema_rs.ValidationError, tool: Tool, begins: Mapping[str, int]) -> dict[str, Any]:
     path = list(error.instance_path)
+    if len(path) > 1 and isinstance(path[1], int):
+        path[1] += begins.get(str(path[0]), 0)
     rule = error.kind.name
     field = ".".join(str(step) for step in path) or "arguments"
     text = redact_text(_shorten(error.message))

@@ -48,7 +48,7 @@ def _from_json(value: Any) -> Any:
     if not isinstance(value, str):
         return cast("Any", value) if isinstance(value, dict | list) else _UNFIT
     try:
-        found = json.loads(value)
+        found = json.loads(value, levels=json.DEEPEST)
     except ValueError:
         return _UNFIT
     return cast("Any", found) if isinstance(found, dict | list) else _UNFIT

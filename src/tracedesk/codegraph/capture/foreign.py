@@ -109,7 +109,7 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        return json.loads(value, levels=json.DEEPEST)
     except ValueError:
         return value
 

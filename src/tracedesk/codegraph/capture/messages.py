@@ -30,7 +30,7 @@ def text_of(messages: Any, role: str) -> str | None:
 def _listed(messages: Any) -> list[Any]:
     if isinstance(messages, str):
         try:
-            messages = json.loads(messages)
+            messages = json.loads(messages, levels=json.DEEPEST)
         except ValueError:
             return []
     return cast("list[Any]", messages) if isinstance(messages, list) else []

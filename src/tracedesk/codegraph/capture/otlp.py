@@ -92,7 +92,7 @@ def read(document: bytes | Mapping[str, Any]) -> Received:
 
 def _parsed(document: bytes) -> Mapping[str, Any]:
     try:
-        body = json.loads(document)
+        body = json.loads(document, levels=json.DEEPEST)
     except ValueError as fault:
         raise NotOtlp(f"the body is not JSON: {fault}") from None
     if not isinstance(body, dict):

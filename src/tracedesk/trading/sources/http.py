@@ -169,7 +169,7 @@ class Http:
         if reply.status not in (200, 404):
             raise self._unusable(f"answered with status {reply.status}", symbols)
         try:
-            document = shapes.record(json.loads(reply.body), "the answer")
+            document = shapes.record(json.loads(reply.body, levels=json.DEEPEST), "the answer")
             shapes.record(document.get("symbols", {}), "symbols")
             _names(document.get("unknown", []))
         except ValueError as error:

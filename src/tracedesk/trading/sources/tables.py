@@ -259,7 +259,7 @@ def json_rows(name: str, raw: bytes) -> Iterator[tuple[int, Any]]:
     for at, line in enumerate(raw.split(b"\n"), 1):
         if line.strip():
             try:
-                yield at, shapes.record(json.loads(line), "the line")
+                yield at, shapes.record(json.loads(line, levels=json.DEEPEST), "the line")
             except ValueError as error:
                 raise BadFile(f"{name} line {at}: {error}") from None
 

@@ -1,0 +1,159 @@
+"""Supervision of background work: a failure nobody foresaw is logged, shown in `/health`, and survived."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import traceback
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+from weakref import WeakSet
+
+from tracedesk.primitives.redaction import redact_text
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 5.0
+"""Seconds before work that failed is begun again: each time twice as many, up to these."""
+
+_supervised: WeakSet[Supervised] = WeakSet()
+
+
+class Supervised:
+    """One piece of background work, with what is wrong with it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.failures = 0
+        """How often it has ended by an exception."""
+        self._reason: str | None = None
+        _supervised.add(self)
+
+    @property
+    def reason(self) -> str | None:
+        """The failure that it has not recovered from, for people; None where all is well."""
+        return self._reason
+
+    def report(self, problem: BaseException) -> None:
+        """Show a failure until `well`."""
+        # Text, not exc_info: a kept record would keep the frames, and with them their secrets.
+        trace = "".join(traceback.format_exception(problem))
+        log.error("%s failed\n%s", self.name, redact_text(trace))
+        # No message: it may name files or callers, and `/health` is open to all.
+        cause = problem.strerror if isinstance(problem, OSError) else None
+        self._reason = type(problem).__name__ + (f": {cause}" if cause else "")
+
+    def well(self) -> None:
+        """Take back what was reported: the work succeeds again."""
+        self._reason = None
+
+    def forget(self) -> None:
+        """Show this work no more, for it was ended on purpose."""
+        self._reason = None
+        _supervised.discard(self)
+
+    def _failed(self, problem: BaseException) -> float:
+        """Count a failure, and return the seconds to wait before the next try."""
+        self.failures += 1
+        self.report(problem)
+        return min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self.failures - 1, 10))
+
+
+def reasons() -> dict[str, str]:
+    """The failures of all supervised work of this process, by its name."""
+    found = {work.name: work.reason for work in tuple(_supervised)}
+    return {name: reason for name, reason in sorted(found.items()) if reason is not None}
+
+
+class SupervisedThread(Supervised):
+    """A thread that begins its work again when an exception ends it.
+
+    `failed` is called in the thread with the exception: it fails those who wait for the work.
+    """
+
+    def __init__(
+        self, name: str, work: Callable[[], None], *, failed: Callable[[BaseException], None] | None = None
+    ) -> None:
+        super().__init__(name)
+        self._work = work
+        self._on_failure = failed
+        self._thread: threading.Thread | None = None
+        self._ending = threading.Event()
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin, unless it runs."""
+        if not self.is_running:
+            self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+            self._thread.start()
+
+    def join(self) -> None:
+        """Wait until the work has ended by itself; a failure then ends it too."""
+        self._ending.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self._work()
+                return
+            except BaseException as problem:
+                pause = self._failed_safely(problem)
+            if self._ending.wait(pause) and self.failures > _LAST_TRIES:
+                return
+
+    def _failed_safely(self, problem: BaseException) -> float:
+        """`failed`, which must not end the thread either."""
+        try:
+            pause = self._failed(problem)
+            if self._on_failure is not None:
+                self._on_failure(problem)
+        except BaseException:
+            log.exception("%s could not report its failure", self.name)
+            return FIRST_PAUSE
+        return pause
+
+
+_LAST_TRIES: Final = 3
+
+
+class SupervisedTask(Supervised):
+    """A task of the event loop that begins its work again when an exception ends it."""
+
+    def __init__(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        super().__init__(name)
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def start(self) -> asyncio.Task[None]:
+        """Begin, unless it runs."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(), name=self.name)
+        return self._task
+
+    async def stop(self) -> None:
+        """Cancel the work and wait for its end."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+        self.forget()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._work()
+                return
+            except Exception as problem:
+                pause = self._failed(problem)
+            await asyncio.sleep(pause)
