@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import tracedesk
-from tracedesk import supervision
 from tracedesk.calls import CallBook, CallLog
 from tracedesk.config import Settings
 from tracedesk.contract import ListKind, Source, Toolset
@@ -19,6 +18,7 @@ from tracedesk.home import Home
 from tracedesk.hooks import Requester
 from tracedesk.openings import Openings
 from tracedesk.payloads import Payloads
+from tracedesk.primitives import supervision
 from tracedesk.primitives.redaction import Secrets, redact_text
 from tracedesk.primitives.time import Clock, SystemClock, format
 from tracedesk.registry import Registry

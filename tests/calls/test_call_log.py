@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.fixtures.probe import CHANGES, READS
 from tests.support import ROOT, Client, desk_client, modern, rpc, run, until
-from tracedesk import supervision
+from tracedesk.primitives import supervision
 from tracedesk.calls import CallLog, RecordError
 from tracedesk.calls.history import after, newest
 from tracedesk.calls.log import find, month, prepare

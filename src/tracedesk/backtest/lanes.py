@@ -11,7 +11,9 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, TypeVar
@@ -20,6 +22,7 @@ from tracedesk.backtest import shadow
 from tracedesk.backtest.query import Recording
 from tracedesk.journal import JournalError, Reader
 from tracedesk.journal.sqlite import plan_once
+from tracedesk.primitives.supervision import SupervisedThread
 
 T = TypeVar("T")
 
@@ -66,7 +69,7 @@ class _Lane:
         self.job: _Job | None = None
         self.reader: Reader | None = None
         name = f"read-{lanes.path.stem}-{number}"
-        self.thread = threading.Thread(target=lanes.serve, args=(self,), name=name, daemon=True)
+        self.thread = SupervisedThread(name, partial(lanes.serve, self), failed=lambda _: lanes.wake(self))
         self.thread.start()
 
     def do(self, job: _Job, work: Callable[[], Any]) -> None:
@@ -132,6 +135,7 @@ class Lanes:
             self._ring(lane)
         for lane in self._lanes:
             lane.thread.join()
+            lane.thread.forget()
         self._deliver()
 
     # --- the event loop's side
@@ -198,6 +202,13 @@ class Lanes:
             self._send()
         if lane.reader is not None:
             lane.reader.close()
+
+    def wake(self, lane: _Lane) -> None:
+        """Have a lane whose work failed look for questions again."""
+        with self._lock:
+            lane.is_awake = True
+        with suppress(RuntimeError):  # it is rung already
+            lane.bell.release()
 
     def _may_sleep(self, lane: _Lane) -> bool:
         with self._lock:

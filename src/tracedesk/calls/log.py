@@ -22,8 +22,8 @@ from tracedesk.payloads import Payloads
 from tracedesk.primitives import json, time
 from tracedesk.primitives.ids import is_uuid
 from tracedesk.primitives.redaction import Secrets
+from tracedesk.primitives.supervision import SupervisedThread
 from tracedesk.primitives.time import Clock
-from tracedesk.supervision import SupervisedThread
 
 log = logging.getLogger(__name__)
 

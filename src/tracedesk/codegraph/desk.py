@@ -36,6 +36,7 @@ from tracedesk.journal.sqlite import BusyError, Connection, InterruptError, SQLi
 from tracedesk.payloads import Payloads
 from tracedesk.primitives.paths import Jail, PathRefused
 from tracedesk.primitives.redaction import Secrets
+from tracedesk.primitives.supervision import persist
 from tracedesk.primitives.time import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ class Atlas:
         """An event was logged that is to be taken in later: when nobody has logged for a moment."""
         self._left_at = self.clock.monotonic()
         if self._following is None or self._following.done():
-            self._following = asyncio.ensure_future(self._follow())
+            self._following = asyncio.ensure_future(persist("trace following", self._follow))
 
     async def _follow(self) -> None:
         caught = None

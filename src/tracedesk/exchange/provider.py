@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import traceback
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -26,7 +25,8 @@ from tracedesk.exchange.settings import NAME, Exchange
 from tracedesk.exchange.units import units
 from tracedesk.exchange.watches import Watches
 from tracedesk.jobs import in_thread
-from tracedesk.primitives.redaction import Secrets, redact_text
+from tracedesk.primitives.redaction import Secrets
+from tracedesk.primitives.supervision import Supervised, persist
 from tracedesk.primitives.time import Clock
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Provider:
         self.costly = Memo(desk.clock, fresh=_FRESH, kept=_KEPT)
         self._heard: dict[str, tuple[Account, Callable[[], None]]] = {}
         self.reports: dict[Any, Any] = {}
+        self._supervised: dict[str, Supervised] = {}
 
     @property
     def mode(self) -> str:
@@ -89,7 +90,7 @@ class Provider:
         await self.orders.start()
         self._rounds = [asyncio.create_task(self._sweep()), asyncio.create_task(self._renew())]
         if self.settings.warm:
-            self._rounds.append(asyncio.create_task(self._warm()))
+            self._rounds.append(asyncio.create_task(persist("exchange warming", self._warm)))
 
     async def close(self) -> None:
         await _cancelled(self._rounds)
@@ -148,11 +149,8 @@ class Provider:
     @contextlib.contextmanager
     def _going_on(self, round_: str) -> Generator[None]:
         """A round that failed is told in the log, and the next one comes all the same."""
-        try:
+        with self._supervised.setdefault(round_, Supervised(f"exchange {round_}")).round():
             yield
-        except Exception:
-            trace = redact_text(traceback.format_exc(), self._secrets)
-            log.error("the %s failed and is tried again\n%s", round_, trace)
 
     async def _warm(self) -> None:
         for symbol in self.settings.symbols:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
 from tracedesk.journal.room import log_size, make_room
 from tracedesk.journal.sqlite import Connection, Patience, SQLiteError, connect
+from tracedesk.primitives.supervision import SupervisedThread
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Carrier:
         self._path = path
         self._asked: SimpleQueue[int | None] = SimpleQueue()
         """How long the log should be, 0 to carry; at last nothing."""
-        self._thread: threading.Thread | None = None
+        self._thread = SupervisedThread("journal carrier", self._work)
         self._pages = 0
         """How long the log of the followed connection was after its last commit."""
         self._is_open = True
@@ -67,17 +67,14 @@ class Carrier:
 
     def _ask(self, size: int) -> None:
         self._asked.put(size)
-        if self._thread is None:
-            thread = threading.Thread(target=self._work, name="carry events", daemon=True)
-            thread.start()
-            self._thread = thread
+        self._thread.start()
 
     def close(self) -> None:
         """End the thread after what was asked, but for room that nobody will need."""
         self._is_open = False
         self._asked.put(None)
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
+        self._thread.forget()
 
     def _work(self) -> None:
         connection: Connection | None = None
@@ -88,6 +85,7 @@ class Carrier:
             try:
                 connection = connection or _connected(self._path)
                 _carry(connection)
+                self._thread.well()
             except SQLiteError as problem:
                 # Nothing is lost: it is tried again, also by whoever commits to a long log.
                 log.warning(_STAYS, problem)

@@ -204,12 +204,24 @@ class Reader:
     def _close(self, frame: _Frame) -> Any:
         if self._is_over and len(self._frames) >= self._limits.envelope:
             frame.why = frame.why or self._limits.too_many
+            self._drop_most(frame.value)
         value = frame.closed()
         if self._frames:
             holder = self._frames[-1]
             holder.put(value)
             holder.why = holder.why or frame.why
         return value
+
+    def _drop_most(self, value: dict[str, Any] | list[Any]) -> None:
+        """Let go of all but the first members, which nobody will read: a few at once, for it takes long."""
+        while (left := len(value) - _MOST_MEMBERS_KEPT) > 0:
+            self._pause()
+            step = min(left, PIECE)
+            if isinstance(value, dict):
+                for _ in range(step):
+                    value.popitem()
+            else:
+                del value[-step:]
 
     def _name(self, frame: _Frame) -> str:
         if self._text[self._at : self._at + 1] != '"':

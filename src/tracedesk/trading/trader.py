@@ -15,6 +15,7 @@ from tracedesk.errors import ToolError
 from tracedesk.journal.sqlite import SQLiteError
 from tracedesk.primitives import json
 from tracedesk.primitives.redaction import is_plain, redact
+from tracedesk.primitives.supervision import persist
 from tracedesk.primitives.time import format
 from tracedesk.trading import params
 from tracedesk.trading.ledger import CallRow, Ledger, LedgerBusy, LedgerReader, Reading
@@ -124,7 +125,9 @@ class Trader:
         if self.broker is not None:
             from tracedesk.trading import outbox
 
-            self._reconciling = asyncio.create_task(outbox.reconcile(self))
+            self._reconciling = asyncio.create_task(
+                persist("order reconciliation", lambda: outbox.reconcile(self))
+            )
 
     async def close(self) -> None:
         if self._reconciling is not None:

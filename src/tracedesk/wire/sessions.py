@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tracedesk.primitives.ids import bare, uuid4
+from tracedesk.primitives.supervision import Supervised
 from tracedesk.primitives.time import Clock
 from tracedesk.wire.auth import Identity
 from tracedesk.wire.kernel import Kernel
@@ -132,9 +133,11 @@ class SessionTable:
 
     async def keep_swept(self, pause: float = 1.0) -> None:
         """Sweep for ever, so that an idle session's credentials do not outlive it unseen."""
+        sweeping = Supervised("session sweep")
         while True:
             await asyncio.sleep(pause)
-            self.sweep()
+            with sweeping.round():
+                self.sweep()
 
     async def close(self) -> None:
         for session in tuple(self._sessions.values()):

@@ -404,10 +404,14 @@ class _FileReader:
         worker.start()
 
     def _pump(self, loop: asyncio.AbstractEventLoop, lines: Lines, descriptor: int) -> None:
-        with os.fdopen(descriptor, "rb", 0) as file:
-            while not self._closed.is_set() and (data := file.read(1 << 16)):
-                loop.call_soon_threadsafe(lines.data_received, data)
-        loop.call_soon_threadsafe(lines.connection_lost, None)
+        try:
+            with os.fdopen(descriptor, "rb", 0) as file:
+                while not self._closed.is_set() and (data := file.read(1 << 16)):
+                    loop.call_soon_threadsafe(lines.data_received, data)
+        except OSError as problem:
+            log.error("the input cannot be read, so the client is gone: %s", problem)
+        finally:
+            loop.call_soon_threadsafe(lines.connection_lost, None)
 
     def pause_reading(self) -> None: ...
 

@@ -29,6 +29,7 @@ from tracedesk.jobs import in_thread
 from tracedesk.journal import Reader
 from tracedesk.primitives.ids import uuid4
 from tracedesk.primitives.redaction import Secrets
+from tracedesk.primitives.supervision import Supervised, persist
 from tracedesk.primitives.time import Clock
 
 log = logging.getLogger(__name__)
@@ -132,15 +133,10 @@ class Capture:
 
     async def keep_draining(self) -> None:
         """Drain now, when asked, and every few seconds; a failure is told once and tried again."""
-        told = ""
+        draining = Supervised("inbox drain")
         while True:
-            try:
+            with draining.round():
                 await self.drain()
-                told = ""
-            except Exception as fault:
-                if str(fault) != told:
-                    log.exception("the inbox could not be drained; it is tried again")
-                told = str(fault)
             # Not wait_for: in Python 3.11 it can swallow the cancellation that ends this.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SECONDS):
@@ -168,7 +164,7 @@ async def capturing(
     capture = Capture(home, etg, secrets, clock, needs)
     host = Host(home.path, KIND, f"{os.getpid()}-{uuid4()[:8]}", {"prompt": capture.prompt}, clock=clock)
     draining = asyncio.ensure_future(capture.keep_draining())
-    answering = asyncio.ensure_future(_serve(host))
+    answering = asyncio.ensure_future(persist("hook answers", lambda: _serve(host)))
     try:
         yield capture
     finally:

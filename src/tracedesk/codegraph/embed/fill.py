@@ -8,12 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 
 from tracedesk.codegraph.embed.chunks import Chunks
 from tracedesk.codegraph.embed.vectors import Coverage, Stopped, Vectors
+from tracedesk.primitives.supervision import SupervisedThread
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +128,7 @@ class Filler:
         self._waiting: dict[str, None] = {}
         self._now: dict[str, tuple[str, int, int]] = {}
         self._stopped = False
-        self._thread: threading.Thread | None = None
+        self._thread = SupervisedThread("vector filling", self._work)
 
     def ask(self, root: str) -> None:
         """Fill this project's vectors soon; asking twice is asking once."""
@@ -134,9 +136,7 @@ class Filler:
             if self._stopped:
                 return
             self._waiting[root] = None
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="fill vectors", daemon=True)
-                self._thread.start()
+            self._thread.start()
             self._change.notify_all()
 
     def status(self, root: str) -> dict[str, Any]:
@@ -158,16 +158,18 @@ class Filler:
             self._stopped = True
             self._waiting.clear()
             self._change.notify_all()
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
+        self._thread.forget()
 
     def _work(self) -> None:
         _give_way()
         while (root := self._next()) is not None:
             try:
                 self._fill(root)
-            except Exception:
-                log.exception("the vectors of %s were not filled", root)
+                self._thread.well()
+            except Exception as problem:
+                log.error("the vectors of %s were not filled", root)
+                self._thread.report(problem)
             finally:
                 self._done(root)
 
@@ -197,4 +199,5 @@ class Filler:
 def _give_way() -> None:
     """Let everything else go first; only Linux has priorities of single threads."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        with suppress(OSError):  # slower for others, but it works
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from tracedesk.jobs import whatever_happens
+from tracedesk.primitives.supervision import SupervisedThread
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ class Lane:
         self._name = name
         self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._thread = SupervisedThread(name, self._work)
         self._is_open = True
         self._unfinished = 0
 
@@ -45,8 +46,8 @@ class Lane:
         with self._lock:
             self._is_open = False
             self._waiting.put(None)
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
+        self._thread.forget()
 
     def _put(self, work: Callable[[], T]) -> asyncio.Future[T]:
         loop = asyncio.get_running_loop()
@@ -64,18 +65,14 @@ class Lane:
         with self._lock:
             if not self._is_open:
                 raise RuntimeError(f"the thread {self._name} has ended")
-            self._start()
+            self._thread.start()
             self._waiting.put(piece)
         return done
-
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
 
     def _work(self) -> None:
         while (piece := self._waiting.get()) is not None:
             piece()
+            self._thread.well()
 
 
 def _settle(done: asyncio.Future[Any], settle: Callable[[Any], None], outcome: Any) -> None:

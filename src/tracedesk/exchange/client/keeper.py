@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from tracedesk.exchange.client.line import CannotOpen, Line
 from tracedesk.exchange.client.waiting import ended, within
+from tracedesk.primitives.supervision import Supervised
 from tracedesk.primitives.time import Clock
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class Keeper:
         hold: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._owner = owner
+        self._supervised = Supervised("venue connection")
         self._connect = connect
         self._clock = clock
         self._random = random
@@ -87,6 +89,7 @@ class Keeper:
         """Close the line; nothing is told any more."""
         if self._task is not None:
             await ended(self._task)
+        self._supervised.forget()
         await self._retire_all()
 
     def renew(self) -> None:
@@ -99,8 +102,8 @@ class Keeper:
         while True:
             try:
                 await self._keep()
-            except Exception:
-                log.exception("a connection's owner failed")
+            except Exception as problem:
+                self._supervised.report(problem)
                 self._owner.lost("the client failed inside; its log has the cause")
                 await self._retire_all()
                 await self._pause(_BROKEN)
@@ -112,6 +115,7 @@ class Keeper:
             began = self._clock.monotonic()
             self._renew.clear()
             self._owner.begin(line)
+            self._supervised.well()
             line = await self._serve(line)
             self._owner.lost(line.gone.result())
             await self._retire(line)

@@ -17,6 +17,7 @@ from tracedesk.exchange.client.http import Http
 from tracedesk.exchange.client.keeper import LIFE, Keeper
 from tracedesk.exchange.client.line import SILENCE, CannotOpen, Line
 from tracedesk.exchange.client.waiting import ended
+from tracedesk.primitives.supervision import persist
 from tracedesk.primitives.time import Clock
 
 log = logging.getLogger(__name__)
@@ -237,12 +238,19 @@ class Streams:
     async def _tended(self) -> None:
         """Bring connection and subscriptions to what is wanted, until they are."""
         try:
-            while self._dirty:
-                self._dirty = False
-                await self._adjust()
+            await persist("stream subscriptions", self._adjusted)
         finally:
             self._tending = None
         self._set_alarm()
+
+    async def _adjusted(self) -> None:
+        while self._dirty:
+            self._dirty = False
+            try:
+                await self._adjust()
+            except Exception:
+                self._dirty = True
+                raise
 
     def _set_alarm(self) -> None:
         """Tend again when the next stream that the line in use was refused is due."""

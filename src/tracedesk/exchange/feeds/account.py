@@ -19,6 +19,7 @@ from tracedesk.exchange.client.waiting import ended, within
 from tracedesk.exchange.feeds.orders import OPEN, order_of
 from tracedesk.exchange.feeds.throttle import Throttle
 from tracedesk.exchange.units import units
+from tracedesk.primitives.supervision import persist
 
 State = Literal["starting", "live", "refreshing", "disconnected", "refused"]
 Order = dict[str, Any]
@@ -242,15 +243,18 @@ class Account:
             self._refreshing = asyncio.create_task(self._refreshed())
 
     async def _refreshed(self) -> None:
-        """Ask until the venue answers, ever more slowly."""
-        failures = 0
         try:
-            while self._outdated and not await self._asked():
-                failures += 1
-                seconds = min(_LONGEST, _PAUSE * 2 ** min(failures - 1, 10))
-                await self._clock.sleep_until(self._clock.monotonic() + seconds)
+            await persist("account refresh", self._renewed)
         finally:
             self._refreshing = None
+
+    async def _renewed(self) -> None:
+        """Ask until the venue answers, ever more slowly."""
+        failures = 0
+        while self._outdated and not await self._asked():
+            failures += 1
+            seconds = min(_LONGEST, _PAUSE * 2 ** min(failures - 1, 10))
+            await self._clock.sleep_until(self._clock.monotonic() + seconds)
 
     async def _asked(self) -> bool:
         """Whether the caches are renewed, or never will be."""

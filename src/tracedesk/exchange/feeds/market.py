@@ -19,6 +19,7 @@ from tracedesk.exchange.feeds.throttle import Throttle
 from tracedesk.exchange.feeds.ticker import day_of
 from tracedesk.exchange.instruments import Instrument
 from tracedesk.exchange.units import units
+from tracedesk.primitives.supervision import persist
 
 State = Literal["starting", "synced", "resyncing", "disconnected"]
 Touch = tuple[int, int, int, int]
@@ -238,16 +239,19 @@ class Market:
             self._snapshots = asyncio.create_task(self._fetch())
 
     async def _fetch(self) -> None:
-        """Fetch snapshots until one joins the stream, ever more slowly."""
         try:
-            with contextlib.suppress(TimeoutError):
-                await within(self._clock, _FIRST_EVENT, self._began.wait())
-            while self.sync.wants_snapshot:
-                await self._spaced()
-                if self.sync.wants_snapshot:
-                    await self._snapshot()
+            await persist("order book snapshots", self._fetched)
         finally:
             self._snapshots = None
+
+    async def _fetched(self) -> None:
+        """Fetch snapshots until one joins the stream, ever more slowly."""
+        with contextlib.suppress(TimeoutError):
+            await within(self._clock, _FIRST_EVENT, self._began.wait())
+        while self.sync.wants_snapshot:
+            await self._spaced()
+            if self.sync.wants_snapshot:
+                await self._snapshot()
 
     async def _spaced(self) -> None:
         now = self._clock.monotonic()
@@ -331,13 +335,17 @@ class Market:
             self._asking_ticker = asyncio.create_task(self._ask_ticker())
 
     async def _ask_ticker(self) -> None:
+        try:
+            await persist("day figures", self._asked_ticker)
+        finally:
+            self._asking_ticker = None
+
+    async def _asked_ticker(self) -> None:
         """The stream speaks only of changes, so the beginning is asked for."""
         try:
             self._take_ticker(await self._client.public.ticker_24hr(self.symbol))
         except ClientError as fault:
             self._fault(fault.message)
-        finally:
-            self._asking_ticker = None
 
     def _tick(self, frame: Frame) -> None:
         self._take_ticker(day_of(frame.data))

@@ -14,6 +14,7 @@ from tracedesk.exchange.client.errors import ClientError, RateLimited
 from tracedesk.exchange.client.streams import Frame
 from tracedesk.exchange.client.waiting import ended
 from tracedesk.exchange.units import units
+from tracedesk.primitives.supervision import persist
 
 LARGEST: Final = 2**63 - 1
 """The largest number of units that a tape holds."""
@@ -100,16 +101,23 @@ class Trades:
             self._filling = asyncio.create_task(self._filled())
 
     async def _filled(self) -> None:
-        """Ask for what is missing until the tape reaches the stream; `complete` says that it does."""
-        failures = 0
         try:
-            while self._wanted:
-                self._wanted = False
-                failures = await self._tried(failures)
-            self.complete = self._live
+            await persist("trades that are missing", self._completed)
         finally:
             self._filling = None
         self._changed()
+
+    async def _completed(self) -> None:
+        """Ask for what is missing until the tape reaches the stream; `complete` says that it does."""
+        failures = 0
+        while self._wanted:
+            self._wanted = False
+            try:
+                failures = await self._tried(failures)
+            except Exception:
+                self._wanted = True
+                raise
+        self.complete = self._live
 
     async def _tried(self, failures: int) -> int:
         """Ask once and let what waits follow; returns how often in a row that failed."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from tracedesk.exchange.client.waiting import ended
+from tracedesk.primitives.supervision import Supervised
 from tracedesk.primitives.time import Clock
 
 
@@ -16,6 +17,7 @@ class Throttle:
         self._clock = clock
         self._seconds = seconds
         self._listeners: list[Callable[[], None]] = []
+        self._telling = Supervised("notices of changes")
         self._next = clock.monotonic()
         self._later: asyncio.Task[None] | None = None
 
@@ -46,7 +48,8 @@ class Throttle:
     def _tell(self) -> None:
         self._next = self._clock.monotonic() + self._seconds
         for listener in tuple(self._listeners):
-            listener()
+            with self._telling.round():
+                listener()
 
     async def _tell_later(self) -> None:
         try:

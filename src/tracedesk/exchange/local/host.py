@@ -26,6 +26,7 @@ from tracedesk.exchange.venue.store import Store, StoreError
 from tracedesk.hosts import Host, HostCall, Method, serve_host
 from tracedesk.primitives import json, time
 from tracedesk.primitives.locks import try_lock
+from tracedesk.primitives.supervision import persist
 
 log = logging.getLogger(__name__)
 
@@ -83,9 +84,9 @@ class ExchangeHost:
         """Serve the wire and let the market run until the host is told to stop, or nobody uses it."""
         async with serving(self._exchange, self._stage.plan.port) as address:
             self._where().set_result(address)
-            beside = [asyncio.ensure_future(self._tell(host, address))]
+            beside = [asyncio.ensure_future(persist("progress", lambda: self._tell(host, address)))]
             if self._stage.plan.idle_seconds:
-                beside.append(asyncio.ensure_future(self._end_unused(host)))
+                beside.append(asyncio.ensure_future(persist("idle end", lambda: self._end_unused(host))))
             try:
                 await self._stage.trading.run(self._stage.clock, host.stopping)
             finally:

@@ -14,6 +14,7 @@ from tracedesk.contract import Edge
 from tracedesk.exchange.orders.presence import Presence
 from tracedesk.exchange.orders.sweeping import Sees, Sweep, Sweeping, everything, noted
 from tracedesk.primitives.redaction import redact_text
+from tracedesk.primitives.supervision import Supervised
 
 if TYPE_CHECKING:
     from tracedesk.contract import Call
@@ -118,13 +119,11 @@ class Halting:
     # --- watching
 
     async def _watch(self) -> None:
-        desk = self._desk
+        desk, looking = self._desk, Supervised("order desk")
         while True:
             await desk.clock.sleep_until(desk.clock.monotonic() + desk.pace.watch)
-            try:
+            with looking.round():
                 await self.look()
-            except Exception:
-                log.exception("the order desk could not look after its orders; it tries again")
 
     async def look(self) -> None:
         """Do what has fallen due: cancel after a halt or a silence, ask about what is in doubt."""

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import threading
 import traceback
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from typing import Final
 from weakref import WeakSet
 
 from tracedesk.primitives.redaction import redact_text
@@ -19,6 +20,8 @@ LONGEST_PAUSE: Final = 5.0
 """Seconds before work that failed is begun again: each time twice as many, up to these."""
 
 _supervised: WeakSet[Supervised] = WeakSet()
+_guard: Final = threading.Lock()
+"""Held while the set changes or is read: threads begin and end while `/health` asks."""
 
 
 class Supervised:
@@ -29,7 +32,8 @@ class Supervised:
         self.failures = 0
         """How often it has ended by an exception."""
         self._reason: str | None = None
-        _supervised.add(self)
+        with _guard:
+            _supervised.add(self)
 
     @property
     def reason(self) -> str | None:
@@ -38,23 +42,36 @@ class Supervised:
 
     def report(self, problem: BaseException) -> None:
         """Show a failure until `well`."""
-        # Text, not exc_info: a kept record would keep the frames, and with them their secrets.
-        trace = "".join(traceback.format_exception(problem))
-        log.error("%s failed\n%s", self.name, redact_text(trace))
         # No message: it may name files or callers, and `/health` is open to all.
         cause = problem.strerror if isinstance(problem, OSError) else None
-        self._reason = type(problem).__name__ + (f": {cause}" if cause else "")
+        reason = type(problem).__name__ + (f": {cause}" if cause else "")
+        if reason != self._reason:
+            # Text, not exc_info: a kept record would keep the frames, and with them their secrets.
+            trace = "".join(traceback.format_exception(problem))
+            log.error("%s failed\n%s", self.name, redact_text(trace))
+        self._reason = reason
 
     def well(self) -> None:
         """Take back what was reported: the work succeeds again."""
         self._reason = None
 
+    @contextmanager
+    def round(self) -> Generator[None]:
+        """One round of work that goes on when a round fails."""
+        try:
+            yield
+        except Exception as problem:
+            self.report(problem)
+        else:
+            self.well()
+
     def forget(self) -> None:
         """Show this work no more, for it was ended on purpose."""
         self._reason = None
-        _supervised.discard(self)
+        with _guard:
+            _supervised.discard(self)
 
-    def _failed(self, problem: BaseException) -> float:
+    def failed(self, problem: BaseException) -> float:
         """Count a failure, and return the seconds to wait before the next try."""
         self.failures += 1
         self.report(problem)
@@ -63,8 +80,9 @@ class Supervised:
 
 def reasons() -> dict[str, str]:
     """The failures of all supervised work of this process, by its name."""
-    found = {work.name: work.reason for work in tuple(_supervised)}
-    return {name: reason for name, reason in sorted(found.items()) if reason is not None}
+    with _guard:
+        by_name = sorted(_supervised, key=lambda work: work.name)
+    return {work.name: work.reason for work in by_name if work.reason is not None}
 
 
 class SupervisedThread(Supervised):
@@ -87,8 +105,8 @@ class SupervisedThread(Supervised):
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Begin, unless it runs."""
-        if not self.is_running:
+        """Begin, unless it runs or has been joined."""
+        if not self.is_running and not self._ending.is_set():
             self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
             self._thread.start()
 
@@ -111,7 +129,7 @@ class SupervisedThread(Supervised):
     def _failed_safely(self, problem: BaseException) -> float:
         """`failed`, which must not end the thread either."""
         try:
-            pause = self._failed(problem)
+            pause = self.failed(problem)
             if self._on_failure is not None:
                 self._on_failure(problem)
         except BaseException:
@@ -123,37 +141,16 @@ class SupervisedThread(Supervised):
 _LAST_TRIES: Final = 3
 
 
-class SupervisedTask(Supervised):
-    """A task of the event loop that begins its work again when an exception ends it."""
-
-    def __init__(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        super().__init__(name)
-        self._work = work
-        self._task: asyncio.Task[None] | None = None
-
-    @property
-    def is_running(self) -> bool:
-        return self._task is not None and not self._task.done()
-
-    def start(self) -> asyncio.Task[None]:
-        """Begin, unless it runs."""
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._run(), name=self.name)
-        return self._task
-
-    async def stop(self) -> None:
-        """Cancel the work and wait for its end."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
-        self.forget()
-
-    async def _run(self) -> None:
+async def persist(name: str, work: Callable[[], Awaitable[object]]) -> None:
+    """Await `work`, and again after a pause when an exception ends it, until it ends by itself."""
+    supervised = Supervised(name)
+    try:
         while True:
             try:
-                await self._work()
+                await work()
                 return
             except Exception as problem:
-                pause = self._failed(problem)
+                pause = supervised.failed(problem)
             await asyncio.sleep(pause)
+    finally:
+        supervised.forget()
