@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from tests.fixtures.probe import CHANGES, READS
 from tests.support import ROOT, Client, desk_client, modern, rpc, run, until
-from tracedesk.primitives import supervision
 from tracedesk.calls import CallLog, RecordError
 from tracedesk.calls.history import after, newest
 from tracedesk.calls.log import find, month, prepare
@@ -28,6 +27,7 @@ from tracedesk.errors import STANDARD
 from tracedesk.journal import Journal, Reader, verify
 from tracedesk.journal.append import Transaction
 from tracedesk.payloads import Payloads
+from tracedesk.primitives import supervision
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import Secrets
 from tracedesk.primitives.time import ManualClock, parse

@@ -107,8 +107,9 @@ class SupervisedThread(Supervised):
     def start(self) -> None:
         """Begin, unless it runs or has been joined."""
         if not self.is_running and not self._ending.is_set():
-            self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+            thread.start()
+            self._thread = thread  # only now: the system may have no thread left
 
     def join(self) -> None:
         """Wait until the work has ended by itself; a failure then ends it too."""

@@ -69,7 +69,7 @@ class Keeper:
         hold: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._owner = owner
-        self._supervised = Supervised("venue connection")
+        self._supervised = Supervised("a connection's owner")
         self._connect = connect
         self._clock = clock
         self._random = random
