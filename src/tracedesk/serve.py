@@ -58,20 +58,22 @@ def http(
     tls: tuple[str, str] | None = None,
     behind_proxy: bool = False,
     hosts: tuple[str, ...] = (),
+    origins: tuple[str, ...] = (),
     extra: Iterable[Toolset[Any]] = (),
 ) -> None:
     """Serve over HTTP; `ready(url, token)` is called once the port answers."""
     _calm()
     from tracedesk.wire.http import Bind
     from tracedesk.wire.http import run as run_http
+    from tracedesk.wire.quota import Room
 
     listener = listen(settings.host, settings.port)
-    bind = Bind(listener, settings.host, tls, behind_proxy, hosts)
+    bind = Bind(listener, settings.host, tls, behind_proxy, hosts, origins)
 
     async def main() -> None:
         async with _open(settings, extra) as desk:
             with _logged(desk, bind.base):
-                app, token = build_app(desk, bind)
+                app, token = build_app(desk, bind, Room.of_process())
                 _settle()
                 await run_http(app, bind, lambda: ready(bind.base, token))
 
@@ -113,15 +115,18 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def build_app(desk: Desk, bind: Any) -> tuple[Any, str]:
+def build_app(desk: Desk, bind: Any, room: Any = None) -> tuple[Any, str]:
     """The HTTP app of an open desk, and the owner's token."""
     from tracedesk.wire.carried import Carried
-    from tracedesk.wire.guard import LOOPBACK
     from tracedesk.wire.http import App
+    from tracedesk.wire.origins import LOOPBACK, Names
+    from tracedesk.wire.quota import Quota
     from tracedesk.wire.sessions import SessionTable
 
     settings = desk.settings
-    guard, token = build_guard(desk, bind.base, bind.hosts, bind.behind_proxy)
+    local = frozenset((settings.host.lower(),)) if settings.host not in LOOPBACK else LOOPBACK
+    names = Names.of(bind.base, local, bind.hosts, bind.origins)
+    guard, token = build_guard(desk, bind.base, names, bind.behind_proxy)
     sessions = SessionTable(
         desk.kernel,
         desk.clock,
@@ -132,23 +137,20 @@ def build_app(desk: Desk, bind: Any) -> tuple[Any, str]:
     # What a proxy hands on may have come to it in the clear, from anywhere.
     private = (settings.host in LOOPBACK and not bind.behind_proxy) or bind.tls is not None
     carried = Carried.of(desk.vault, desk.registry.toolsets, settings.tables, private)
-    return App(desk.kernel, sessions, guard, bind.base, desk.figures, carried), token
+    return App(desk.kernel, sessions, guard, bind.base, desk.figures, carried, Quota(room)), token
 
 
-def build_guard(
-    desk: Desk, base: str, names: Iterable[str] = (), behind_proxy: bool = False
-) -> tuple[Any, str]:
-    """The rules for who calls an open desk, and the owner's token."""
+def build_guard(desk: Desk, base: str, names: Any = None, behind_proxy: bool = False) -> tuple[Any, str]:
+    """The rules for who calls an open desk, and the owner's token; gRPC has no host names to check."""
     from tracedesk.wire.auth import Tokens
-    from tracedesk.wire.guard import LOOPBACK, Guard
+    from tracedesk.wire.guard import Guard
+    from tracedesk.wire.origins import LOOPBACK, Names
 
-    host = desk.settings.host
     tokens = Tokens(desk.home)
     token = tokens.owner()
     desk.secrets.add(token, "bearer")
-    local = host in LOOPBACK
-    hosts = frozenset(name.lower() for name in names) | (LOOPBACK if local else {host.lower()})
-    return Guard(tokens, base, hosts, anonymous_reads=local and not behind_proxy), token
+    local = desk.settings.host in LOOPBACK
+    return Guard(tokens, base, names or Names("http", 0), anonymous_reads=local and not behind_proxy), token
 
 
 @contextmanager

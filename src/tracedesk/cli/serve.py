@@ -59,7 +59,18 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--tls-key", type=_FILE, metavar="FILE", help="The certificate's private key, in PEM.")
 @click.option("--behind-proxy", is_flag=True, help="A proxy in front ends TLS; every request needs a token.")
 @click.option(
-    "--allow-host", "hosts", multiple=True, metavar="NAME", help="Answer to this host name too; repeatable."
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Answer to this host name, or NAME:PORT; repeatable.",
+)
+@click.option(
+    "--origin",
+    "origins",
+    multiple=True,
+    metavar="URL",
+    help="Answer pages of this origin too, such as http://localhost:6274; repeatable.",
 )
 @pass_console
 def serve(
@@ -69,6 +80,7 @@ def serve(
     tls_key: Path | None,
     behind_proxy: bool,
     hosts: tuple[str, ...],
+    origins: tuple[str, ...],
     clock: str | None,
     roots: tuple[Path, ...],
     **flags: Any,
@@ -86,11 +98,12 @@ def serve(
             raise Misuse("--stdio serves over pipes and has no port; leave out --port.")
         _serve_stdio(settings)
     elif chosen == "grpc":
-        _refuse_over_grpc(settings.host, tls is not None, behind_proxy, hosts)
+        _refuse_over_grpc(settings.host, tls is not None, behind_proxy, hosts + origins)
         _serve_grpc(console, _on_grpc_port(settings, console.explained(**flags)["port"].source))
     else:
         _check_bind(settings.host, tls, behind_proxy)
-        _serve_http(console, settings, tls, behind_proxy, hosts)
+        _check_names(hosts, origins)
+        _serve_http(console, settings, tls, behind_proxy, hosts, origins)
 
 
 def _tables(clock: str | None, roots: tuple[Path, ...]) -> dict[str, dict[str, Any]] | None:
@@ -131,6 +144,19 @@ def _check_bind(host: str, tls: Tls | None, behind_proxy: bool) -> None:
         raise Misuse(f"{message} {remedy}")
 
 
+def _check_names(hosts: tuple[str, ...], origins: tuple[str, ...]) -> None:
+    from tracedesk.wire.origins import authority, named_origin
+
+    for name in hosts:
+        if authority(name) is None:
+            raise Misuse(
+                f"--allow-host {name!r} is not a host name. Give NAME or NAME:PORT, without a scheme."
+            )
+    for name in origins:
+        if named_origin(name) is None:
+            raise Misuse(f"--origin {name!r} is not an origin. Give scheme, name and port alone.")
+
+
 def _complete(settings: Settings) -> Settings:
     """The settings with every built toolset where none is named."""
     from tracedesk.toolsets import built
@@ -152,7 +178,12 @@ def _serve_stdio(settings: Settings) -> None:
 
 
 def _serve_http(
-    console: Console, settings: Settings, tls: Tls | None, behind_proxy: bool, hosts: tuple[str, ...]
+    console: Console,
+    settings: Settings,
+    tls: Tls | None,
+    behind_proxy: bool,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
 ) -> None:
     from tracedesk import serve as server
     from tracedesk.config import BadSetting
@@ -162,7 +193,7 @@ def _serve_http(
     ready = _greeter(console, settings, hosts)
     _remark(console, settings.host, behind_proxy, hosts)
     try:
-        server.http(settings, ready, tls=tls, behind_proxy=behind_proxy, hosts=hosts)
+        server.http(settings, ready, tls=tls, behind_proxy=behind_proxy, hosts=hosts, origins=origins)
     except (UnknownToolset, BadSetting) as fault:
         raise Misuse(sentence(fault)) from None
     except OSError as fault:
@@ -173,7 +204,9 @@ def _refuse_over_grpc(host: str, tls: bool, behind_proxy: bool, hosts: tuple[str
     if host not in LOOPBACK:
         raise Misuse(f"--grpc serves this machine only; leave out --host {host}, or serve over HTTP.")
     if tls or behind_proxy or hosts:
-        raise Misuse("--tls-cert, --tls-key, --behind-proxy and --allow-host are for HTTP, not for --grpc.")
+        raise Misuse(
+            "--tls-cert, --tls-key, --origin, --behind-proxy and --allow-host are for HTTP, not for --grpc."
+        )
 
 
 def _on_grpc_port(settings: Settings, source: str) -> Settings:
@@ -259,7 +292,8 @@ def _reachable(base: str, host: str, hosts: tuple[str, ...]) -> str:
     """The URL by a name that clients can use: nobody can connect to a wildcard address."""
     if host not in WILDCARDS or not hosts:
         return base
-    return f"{base.partition('://')[0]}://{hosts[0]}:{base.rpartition(':')[2]}"
+    named = hosts[0] if ":" in hosts[0].rpartition("]")[2] else f"{hosts[0]}:{base.rpartition(':')[2]}"
+    return f"{base.partition('://')[0]}://{named}"
 
 
 def _greeting(facts: dict[str, Any], target: Target, home: Path) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
-from urllib.parse import urlsplit
 
 from tracedesk.errors import NotPermitted
 from tracedesk.wire.auth import READ, SCOPES, Identity, Tokens
+from tracedesk.wire.origins import Names
 from tracedesk.wire.request import Refused, Request
 
-LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
 
 
@@ -21,23 +19,23 @@ class Guard:
 
     tokens: Tokens
     base: str
-    hosts: frozenset[str] = LOOPBACK
+    names: Names
     anonymous_reads: bool = True
 
     def check(self, request: Request, remedy: str = "") -> None:
         """Refuse a request that came by another name, from another site, or (with the remedy) not as JSON."""
         _refuse_repeated(request)
+        if not request.target.startswith(b"/"):
+            raise Refused(400, "Send the path alone as the request's target, not a whole URL")
         host = request.headers.get("host", "")
-        if hostname(f"//{host}") not in self.hosts:
-            raise Refused(421, f"This desk does not answer to the host {host[:80]!r}")
+        if not self.names.answers_to(host):
+            remedy = "--allow-host NAME allows another one"
+            raise Refused(421, f"This desk does not answer to the host {host[:80]!r}; {remedy}")
         origin = request.headers.get("origin")
-        if origin is not None and not self._own_origin(origin):
-            raise Refused(403, "Requests from other origins are refused")
+        if origin is not None and not self.names.takes(origin, host):
+            raise Refused(403, "Requests from other origins are refused; --origin URL allows one")
         if request.method == "POST":
             _check_content_type(request, remedy)
-
-    def _own_origin(self, origin: str) -> bool:
-        return origin.startswith(("http://", "https://")) and hostname(origin) in self.hosts
 
     def identify(self, request: Request) -> Identity:
         """Who sends this request; a wrong token is refused, none at all may read."""
@@ -79,17 +77,6 @@ def metadata(base: str) -> dict[str, object]:
         "bearer_methods_supported": ["header"],
         "scopes_supported": list(SCOPES),
     }
-
-
-@lru_cache(maxsize=256)
-def hostname(url: str) -> str | None:
-    """The host name of a URL in lower case; None for anything malformed."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-        return parts.hostname
-    except ValueError:
-        return None
 
 
 _ONCE: Final = frozenset(

@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
@@ -22,14 +23,15 @@ from tracedesk.wire.guard import METADATA_PATH, Guard, metadata
 from tracedesk.wire.heads import BoundedProtocol
 from tracedesk.wire.intake import Intakes
 from tracedesk.wire.kernel import Kernel
-from tracedesk.wire.request import Receive, Refused, Request, Response, Scope, Send
+from tracedesk.wire.origins import preflight, readable
+from tracedesk.wire.quota import Quota, backlog
+from tracedesk.wire.request import Receive, Refused, Request, Response, Scope, Send, no_room
 from tracedesk.wire.sessions import SessionTable
 from tracedesk.wire.streams import Streams
 
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS: Final = 3
-MAX_CONNECTIONS: Final = 1_000
 _SAFE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -52,7 +54,9 @@ class App:
         base: str,
         health: Callable[[], dict[str, Any]],
         carried: Carried,
+        quota: Quota | None = None,
     ) -> None:
+        self.quota = Quota() if quota is None else quota
         self.streams = Streams(kernel, sessions, guard, carried)
         self.sessions = sessions
         self._guard = guard
@@ -103,6 +107,9 @@ class App:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
+        origin = request.headers.get("origin")
+        if origin is not None and origin in self._guard.names.origins:
+            send = readable(send, origin)
         try:
             await self._route(request, send)
         except Refused as refused:
@@ -119,24 +126,37 @@ class App:
     async def _route(self, request: Request, send: Send) -> None:
         intake = self._intakes.at(request)
         self._guard.check(request, intake.remedy if intake else "")
+        if request.method == "OPTIONS" and request.headers.get("origin") in self._guard.names.origins:
+            await preflight(request).send(send)
+            return
         route = self._mcp.get((request.method, request.path))
         if route is not None:
-            await route(request, self._guard.identify(request), send)
+            await route(request, self._identify(request), send)
         elif intake is not None:
-            response = await self._intakes.take(request, self._guard.identify(request), intake)
+            response = await self._intakes.take(request, self._identify(request), intake)
             await response.send(send)
         elif request.path.startswith("/tools/") and request.method == "POST":
-            identity = self._guard.identify(request)
+            identity = self._identify(request)
             response = await self._door.call(request, identity, request.path.removeprefix("/tools/"))
             await response.send(send)
         else:
             await self._page(request).send(send, head_only=request.method == "HEAD")
 
+    def _identify(self, request: Request) -> Identity:
+        """The sender of a request that finds room; only a token is never refused."""
+        identity = self._guard.identify(request)
+        connection = request.connection
+        if connection is not None:
+            if not self.quota.identified(connection, has_token=identity.credential is not None):
+                raise no_room("connections")
+            request.has_room = partial(self.quota.receive, connection)
+        return identity
+
     def _page(self, request: Request) -> Response:
         build = self._pages.get(request.path)
         if build is not None and request.method in ("GET", "HEAD"):
             if request.path != "/health" and not request.path.startswith(METADATA_PATH):
-                self._guard.identify(request)
+                self._identify(request)
             return replace(build(), headers=_SAFE_HEADERS)
         allowed = {method for method, path in self._mcp if path == request.path}
         allowed |= {"GET", "HEAD"} if build is not None else set()
@@ -158,6 +178,7 @@ class Bind:
     tls: tuple[str, str] | None = None
     behind_proxy: bool = False
     hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
 
     @property
     def base(self) -> str:
@@ -208,8 +229,8 @@ async def serving(app: App, bind: Bind) -> AsyncGenerator[_Server]:
     """A running server; it has its port when the body runs, and is stopped when the body ends."""
     config = uvicorn.Config(
         app,
-        http=BoundedProtocol,
-        limit_concurrency=MAX_CONNECTIONS,
+        http=partial(BoundedProtocol, app.quota),  # pyright: ignore[reportArgumentType]
+        backlog=backlog(app.quota.room),
         ws="none",
         lifespan="off",
         access_log=False,

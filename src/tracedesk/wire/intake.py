@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
+from collections import Counter
 from typing import Final
 
 from tracedesk.contract import Intake, Posted
@@ -18,6 +19,8 @@ log = logging.getLogger(__name__)
 
 MOST_AT_ONCE: Final = 16
 """Documents at once, each counted until its work has ended."""
+MOST_OF_ONE: Final = 8
+"""Documents at once of one caller, so that no caller shuts another one out."""
 SECONDS: Final = 10.0
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _MOST_MEMBERS: Final = 16
@@ -29,7 +32,7 @@ class Intakes:
     def __init__(self, dispatch: Dispatch, guard: Guard) -> None:
         self._dispatch = dispatch
         self._guard = guard
-        self._running = 0
+        self._running: Counter[str] = Counter()
         self._works: set[asyncio.Future[Response]] = set()
         """Held here, for a loop keeps no task alive by itself."""
 
@@ -46,29 +49,39 @@ class Intakes:
             refused = NotPermitted(intake.scope, authenticated=identity.principal is not None)
             status, headers = self._guard.denial(refused)
             raise Refused(status, refused.remedy, headers)
-        if self._running >= MOST_AT_ONCE:
-            raise Refused(
-                503, f"{MOST_AT_ONCE} documents are being taken in; send it again", {"Retry-After": "1"}
-            )
-        self._running += 1
+        self._begin(identity.scope)
         try:
             body = _unpacked(await request.body(intake.largest), request, intake.largest)
         except BaseException:
-            self._running -= 1
+            self._finish(identity.scope)
             raise
-        work = asyncio.ensure_future(self._taken(intake, Posted(body, identity.principal)))
+        posted = Posted(body, identity.principal)
+        work = asyncio.ensure_future(self._taken(intake, posted, identity.scope))
         self._works.add(work)
         work.add_done_callback(self._works.discard)
         return await _answer(work)
 
-    async def _taken(self, intake: Intake, posted: Posted) -> Response:
+    def _begin(self, scope: str) -> None:
+        """Count a document of that caller, or refuse it while as many as may be are taken in."""
+        running, own = self._running.total(), self._running[scope]
+        if running >= MOST_AT_ONCE or own >= MOST_OF_ONE:
+            taken = f"{own} documents of this caller" if own >= MOST_OF_ONE else f"{running} documents"
+            raise Refused(503, f"{taken} are being taken in; send it again", {"Retry-After": "1"})
+        self._running[scope] += 1
+
+    def _finish(self, scope: str) -> None:
+        self._running[scope] -= 1
+        if not self._running[scope]:
+            del self._running[scope]
+
+    async def _taken(self, intake: Intake, posted: Posted, scope: str) -> Response:
         """The toolset's answer. Its work may go on after the sender was told to come again."""
         try:
             receipt = await intake.take(posted, await self._dispatch.state(intake.toolset))
         except ToolError as error:
             return Response.of(STANDARD.render(error), http_status(error.code))
         finally:
-            self._running -= 1
+            self._finish(scope)
         return Response.of(receipt.body, receipt.status)
 
 

@@ -358,7 +358,8 @@ class Kernel:
         async def follow(uri: str, tell: Tell) -> Watch:
             return await self._follow(self._watch(uri, exchange, tell), exchange)
 
-        return await self.listen.serve(ctx, params, follow)
+        has_token = exchange.identity.credential is not None
+        return await self.listen.serve(ctx, params, follow, has_token=has_token)
 
     def _watch(self, given: str, exchange: Exchange, tell: Tell) -> Watch:
         """A subscription that has not begun; following needs the right to read."""

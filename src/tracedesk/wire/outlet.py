@@ -7,6 +7,7 @@ from collections import deque
 from typing import Final
 
 _MOST: Final = 256
+_MOST_BYTES: Final = 1 << 20
 
 
 class Outlet:
@@ -16,14 +17,20 @@ class Outlet:
         self._waiting: deque[bytes] = deque()
         self._changed: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
+        self._size = 0
         self.closed = False
+
+    @property
+    def is_full(self) -> bool:
+        """True while the reader is far behind, in messages or in bytes."""
+        return len(self._waiting) >= _MOST or self._size >= _MOST_BYTES
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     async def emit(self, data: bytes) -> None:
         """Queue `data`, waiting while the reader is far behind: for a stream that surely has one."""
-        while not self.closed and len(self._waiting) >= _MOST:
+        while not self.closed and self.is_full:
             if self._room is None:
                 self._room = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._room)
@@ -32,17 +39,19 @@ class Outlet:
 
     async def offer(self, data: bytes) -> None:
         """Queue a notification if there is room; what a reader far behind misses is never an answer."""
-        if not self.closed and len(self._waiting) < _MOST:
+        if not self.closed and not self.is_full:
             self._put(data)
 
     def _put(self, data: bytes) -> None:
         self._waiting.append(data)
+        self._size += len(data)
         self.wake()
 
     def take(self) -> list[bytes]:
         """Everything queued so far."""
         taken = list(self._waiting)
         self._waiting.clear()
+        self._size = 0
         self._release()
         return taken
 
@@ -67,6 +76,7 @@ class Outlet:
         """Drop what waits and what is still to come."""
         self.closed = True
         self._waiting.clear()
+        self._size = 0
         self.wake()
         self._release()
 

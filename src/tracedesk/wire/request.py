@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs
 
 from tracedesk.primitives import json
+from tracedesk.wire.quota import Connection
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -18,6 +19,10 @@ Send = Callable[[Message], Awaitable[None]]
 
 MAX_BODY: Final = 4 << 20
 BODY_SECONDS: Final = 10.0
+CONNECTION_KEY: Final = "tracedesk.connection"
+TARGET_KEY: Final = "tracedesk.target"
+BUSY_SECONDS: Final = 1
+"""Seconds after which a caller without a token may find room again."""
 
 
 class Refused(Exception):
@@ -33,12 +38,23 @@ def too_large(most: int) -> Refused:
     return Refused(413, f"The body may have at most {most} bytes")
 
 
+def no_room(things: str) -> Refused:
+    """The refusal of a caller without a token while others like it hold all they may."""
+    message = f"Callers without a token hold too many {things}; send a token, or try again"
+    return Refused(503, message, {"Retry-After": str(BUSY_SECONDS)})
+
+
 class Request:
     """One request; its headers are read once, its body up to a limit and a deadline."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
+        self.connection: Connection | None = scope.get(CONNECTION_KEY)
+        self.target: bytes = scope.get(TARGET_KEY, b"/")
+        """The target as it was sent, before anything was taken from it."""
+        self.has_room: Callable[[int], bool] = _always
+        """`(bytes of the body so far) -> False` when there is no room for them."""
         self._scope = scope
         self._receive = receive
 
@@ -94,6 +110,8 @@ class Request:
             size += len(part)
             if size > most:
                 raise too_large(most)
+            if not self.has_room(size):
+                raise no_room("bodies")
             parts.append(part)
             if not message.get("more_body", False):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -102,6 +120,10 @@ class Request:
         """Return when the client has gone."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+def _always(size: int) -> bool:
+    return True
 
 
 def _value(raw: bytes) -> str:

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from tracedesk.primitives.ids import bare, uuid4
 from tracedesk.primitives.supervision import Supervised
@@ -31,6 +33,10 @@ class Session:
     agent: str | None
     deadline: float = math.inf
     active: int = 0
+    calls: int = 0
+    """Tool calls in flight."""
+    last_call: float = 0.0
+    """The time of its last tool call, or of its beginning."""
     streaming: bool = False
     deprecated: bool = False
     """Whether its answers travel on the stream that opened it."""
@@ -39,6 +45,10 @@ class Session:
     @property
     def key(self) -> str:
         return bare(self.id)
+
+    @property
+    def has_token(self) -> bool:
+        return self.identity.credential is not None
 
 
 class SessionTable:
@@ -65,9 +75,9 @@ class SessionTable:
         return len(self._sessions)
 
     def admit(self, identity: Identity, remote: str, agent: str | None) -> Session | None:
-        """A new session, or None when the table is full of live ones."""
+        """A new session, or None when the table is full of sessions that the caller may not replace."""
         self.sweep()
-        if len(self._sessions) >= self.limit:
+        if len(self._sessions) >= self.limit and not (identity.credential and self._make_room()):
             return None
         identifier = uuid4()
         outlet = Outlet()
@@ -75,9 +85,28 @@ class SessionTable:
         now = self._clock.now_ns()
         who = replace(identity, scope=f"session:{identifier}")
         session = Session(identifier, peer, outlet, who, now, now, remote, agent)
+        session.last_call = self._clock.monotonic()
         self._sessions[session.key] = session
         self._rest(session)
         return session
+
+    def _make_room(self) -> bool:
+        """End the session without a token whose last tool call is oldest, unless it has one in flight."""
+        resting = [s for s in self._sessions.values() if not s.has_token and not s.calls]
+        if not resting:
+            return False
+        self.end(min(resting, key=lambda session: session.last_call))
+        return True
+
+    def called(self, session: Session, task: asyncio.Task[Any]) -> None:
+        """Note a tool call; neither a ping nor an open stream keeps a place from the holder of a token."""
+        session.calls += 1
+        session.last_call = self._clock.monotonic()
+        task.add_done_callback(partial(self._call_ended, session))
+
+    def _call_ended(self, session: Session, task: asyncio.Task[Any]) -> None:
+        session.calls -= 1
+        session.last_call = self._clock.monotonic()
 
     def find(self, identifier: str, identity: Identity) -> Session | None:
         """The live session of that id, if the same credential opened it."""

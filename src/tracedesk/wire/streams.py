@@ -134,6 +134,9 @@ class Streams:
         with self.sessions.busy(session):
             message = await _parse(await request.body(), self.kernel, identity)
             if named is not None:
+                if session.outlet.is_full:
+                    message = "Read the answers that wait on the session's stream, then send again"
+                    raise Refused(503, message, {"Retry-After": "1"})
                 await self._to_stream(message, session)
                 await Response(202).send(send)
             elif message.kind == "request":
@@ -291,6 +294,8 @@ class Streams:
             exchange, lambda: session.peer.answer(exchange, message.method, message.params), outlet
         )
         session.peer.track(message.id, task)
+        if message.method == "tools/call":
+            self.sessions.called(session, task)
         return task
 
     async def _answer_peer(self, message: Inbound, session: Session, outlet: Outlet) -> Answered:

@@ -145,12 +145,14 @@ class Listening:
     def __init__(self, watches: Watches) -> None:
         self._watches = watches
         self._open: dict[ListenHandler, InMemorySubscriptionBus] = {}
+        self._anonymous: dict[ListenHandler, None] = {}
+        """Those of callers without a token, the oldest first."""
 
     async def serve(
-        self, ctx: Any, params: types.SubscriptionsListenRequestParams, follow: Follow
+        self, ctx: Any, params: types.SubscriptionsListenRequestParams, follow: Follow, *, has_token: bool
     ) -> types.SubscriptionsListenResult:
-        """One stream, until the client leaves or the desk closes."""
-        if len(self._open) >= STREAMS:
+        """One stream, until the client leaves, a token holder takes its place or the desk closes."""
+        if len(self._open) >= STREAMS and not (has_token and self._make_room()):
             raise MCPError(types.INTERNAL_ERROR, "Subscription limit reached")
         given = dict.fromkeys(params.notifications.resource_subscriptions or ())
         if len(given) > FOLLOWED:
@@ -158,15 +160,29 @@ class Listening:
         bus = InMemorySubscriptionBus()
         handler = ListenHandler(bus, max_subscriptions=1)
         self._open[handler] = bus
+        if not has_token:
+            self._anonymous[handler] = None
         begun: list[Watch] = []
         try:
             for uri in given:
                 begun.append(await follow(uri, _teller(bus)))
+            if handler not in self._open:  # a token holder took its place before it had begun
+                raise MCPError(types.INTERNAL_ERROR, "Subscription limit reached")
             return await handler(ctx, params)
         finally:
-            del self._open[handler]
+            self._open.pop(handler, None)
+            self._anonymous.pop(handler, None)
             for watch in begun:
                 self._watches.end(watch)
+
+    def _make_room(self) -> bool:
+        """End the oldest stream of a caller without a token."""
+        if not self._anonymous:
+            return False
+        oldest = next(iter(self._anonymous))
+        del self._anonymous[oldest], self._open[oldest]
+        oldest.close()
+        return True
 
     async def publish(self, event: ServerEvent) -> None:
         """Tell every stream."""

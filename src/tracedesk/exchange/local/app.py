@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -87,16 +86,16 @@ async def _local_only(request: web.Request, handler: Handler) -> web.StreamRespo
     """Answer programs of this machine, and no page that a browser was led here from."""
     origin = request.headers.get("Origin")
     foreign = origin is not None and origin != f"http://{request.host}"
-    if foreign or _hostname(request.host) not in LOOPBACK or not _is_loopback(request.remote):
+    if foreign or not _is_own_host(request) or not _is_loopback(request.remote):
         return web.Response(status=403, text="The local exchange answers programs of this machine only.")
     return await handler(request)
 
 
-def _hostname(host: str) -> str | None:
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None
+def _is_own_host(request: web.Request) -> bool:
+    """True for a loopback name with the port of this socket, and for nothing that only looks like one."""
+    own = None if request.transport is None else request.transport.get_extra_info("sockname")
+    names = (f"[{name}]" if ":" in name else name for name in LOOPBACK)
+    return own is not None and request.host.lower() in {f"{name}:{own[1]}" for name in names}
 
 
 def _is_loopback(address: str | None) -> bool:
