@@ -216,12 +216,13 @@ async def desk_client(
     clock: Clock | None = None,
     extra: Iterable[Toolset[Any]] = (),
     behind_proxy: bool = False,
+    origins: tuple[str, ...] = (),
     **settings: Any,
 ) -> AsyncGenerator[Client]:
     """A desk on a real socket of this process, with the test toolsets, and a client of it."""
     chosen = Settings(home=home, toolsets=("desk",), check_output=True, **settings)
     listener = listen("127.0.0.1", 0)
-    bind = Bind(listener, behind_proxy=behind_proxy)
+    bind = Bind(listener, behind_proxy=behind_proxy, origins=origins)
     async with open_desk(chosen, clock=clock, extra=[echo, probe, *extra]) as desk:
         app, token = build_app(desk, bind)
         async with serving(app, bind):

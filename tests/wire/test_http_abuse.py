@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import ENVELOPE, HELLO, VERSION, desk_client, modern, read_head, rpc, run, until
+from tests.support import ENVELOPE, HELLO, VERSION, Client, desk_client, modern, read_head, rpc, run, until
 from tracedesk.wire import request as http_request
 from tracedesk.wire.auth import Identity
 
@@ -38,15 +38,6 @@ def test_a_foreign_origin_is_answered_403(tmp_path: Path, origin: str) -> None:
             for path in PATHS:
                 assert (await client.request("GET", path, None, {"Origin": origin})).status == 403
             assert (await client.modern("tools/list", None, {"Origin": origin})).status == 403
-
-    run(main())
-
-
-@pytest.mark.parametrize("origin", ["http://127.0.0.1:9999", "http://localhost", "https://[::1]:1"])
-def test_a_local_origin_is_served(tmp_path: Path, origin: str) -> None:
-    async def main() -> None:
-        async with desk_client(tmp_path) as client:
-            assert (await client.modern("tools/list", None, {"Origin": origin})).status == 200
 
     run(main())
 
@@ -285,6 +276,41 @@ def test_too_many_listeners_are_refused_and_calls_go_on(tmp_path: Path) -> None:
                 writer.close()
 
     run(main())
+
+
+def test_the_holder_of_a_token_takes_the_place_of_the_oldest_listener_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracedesk.wire.watches.STREAMS", 3)
+
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            owner = client.authorised()
+            anonymous = [await _listen(client) for _ in range(3)]
+            assert "error" in (await client.modern("subscriptions/listen", LISTEN)).json
+            owned: list[asyncio.StreamWriter] = []
+            for reader, writer in anonymous:
+                owned.append((await _listen(owner))[1])
+                assert b"result" in await reader.readuntil(b"0\r\n\r\n")
+                writer.close()
+            assert "error" in (await owner.modern("subscriptions/listen", LISTEN)).json
+            for writer in owned:
+                writer.close()
+
+    run(main())
+
+
+LISTEN = {"notifications": {"toolsListChanged": True}}
+
+
+async def _listen(client: Client) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """An open stream of the stateless era."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
+    lines = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "subscriptions/listen"}
+    body = json.dumps(modern("subscriptions/listen", LISTEN)).encode()
+    writer.write(client.encode("POST", "/mcp", body, lines))
+    await reader.readuntil(b"subscriptions/acknowledged")
+    return reader, writer
 
 
 @pytest.mark.parametrize(

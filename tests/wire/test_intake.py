@@ -153,6 +153,33 @@ def test_work_that_outlasts_its_sender_keeps_its_place_until_it_ends(
     run(main())
 
 
+def test_no_caller_takes_every_place_from_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "SECONDS", 0.05)
+
+    async def main() -> None:
+        from tracedesk.wire.auth import Tokens
+
+        go = asyncio.Event()
+        toolset: Toolset[None] = Toolset("slow", summary="Takes its time.", guide="post one.")
+
+        @toolset.intake("/letters", scope="write", largest=LARGEST, remedy="choose JSON")
+        async def take(posted: Posted, _: Any) -> Receipt:
+            if posted.principal == "busy":
+                await go.wait()
+            return Receipt({})
+
+        assert take
+        async with desk_client(tmp_path, extra=[toolset]) as client:
+            busy = {"Authorization": f"Bearer {Tokens(tmp_path).issue('busy', ['write'])}"}
+            told = [(await post(client, b"{}", busy))[1]["error"]["message"] for _ in range(20)]
+            assert sum("longer than" in message for message in told) == intake.MOST_OF_ONE
+            assert sum("of this caller" in message for message in told) == 20 - intake.MOST_OF_ONE
+            assert (await post(client, b"{}"))[0] == 200
+            go.set()
+
+    run(main())
+
+
 def test_only_post_is_taken_there(tmp_path: Path) -> None:
     async def main() -> None:
         async with desk_client(tmp_path, extra=[letters()]) as client:

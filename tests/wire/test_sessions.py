@@ -32,6 +32,98 @@ def test_the_51st_session_is_refused_with_retry_after(tmp_path: Path) -> None:
     run(main())
 
 
+def test_the_holder_of_a_token_takes_the_place_of_the_anonymous_session_that_called_least_lately(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        clock = ManualClock()
+        async with desk_client(tmp_path, clock=clock) as client:
+            sessions = [await client.open_session() for _ in range(50)]
+            for session in sessions:
+                clock.advance(0.01)
+                called = session is not sessions[7]
+                method = "tools/call" if called else "ping"
+                params = {"name": "say", "arguments": {}} if called else None
+                assert (await session.post("/mcp", rpc(method, params))).status == 200
+            for session in sessions:  # a ping is no activity here
+                clock.advance(0.01)
+                assert (await session.post("/mcp", rpc("ping"))).status == 200
+            owner = await client.authorised().open_session()
+            assert (await owner.post("/mcp", rpc("ping"))).status == 200
+            assert [(await s.post("/mcp", rpc("ping"))).status for s in sessions].count(404) == 1
+            assert (await sessions[7].post("/mcp", rpc("ping"))).status == 404
+            await client.authorised().open_session()
+            assert (await sessions[0].post("/mcp", rpc("ping"))).status == 404
+            assert (await client.post("/mcp", rpc("initialize", HELLO))).status == 503
+
+    run(main())
+
+
+def test_an_open_stream_keeps_no_place_from_the_holder_of_a_token(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            client.app.sessions.limit = 3
+            writers: list[asyncio.StreamWriter] = []
+            for _ in range(3):
+                session = await client.open_session()
+                reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
+                writer.write(session.encode("GET", "/mcp"))
+                await read_head(reader)
+                writers.append(writer)
+            for _ in range(3):
+                await client.authorised().open_session()
+            await until(lambda: client.app.streams.open_streams == 0)
+            for door in ("/mcp", "/mcp/sse"):  # all places are of tokens now
+                refused = await client.authorised().post(door, rpc("initialize", HELLO))
+                assert refused.status == 503
+            for writer in writers:
+                writer.close()
+
+    run(main())
+
+
+def test_a_session_with_a_call_in_flight_is_never_taken(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            client.app.sessions.limit = 2
+            sessions = [await client.open_session() for _ in range(2)]
+            calls = [
+                asyncio.create_task(s.post("/mcp", rpc("tools/call", {"name": "wait_for_release"})))
+                for s in sessions
+            ]
+            await until(lambda: client.desk.dispatch.in_flight == 2)
+            refused = await client.authorised().post("/mcp", rpc("initialize", HELLO))
+            assert refused.status == 503
+            calls[0].cancel()
+            note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+            assert (await sessions[0].post("/mcp", note)).status == 202
+            await until(lambda: client.desk.dispatch.in_flight == 1)
+            await client.authorised().open_session()
+            assert (await sessions[0].post("/mcp", rpc("ping"))).status == 404
+            assert (await sessions[1].post("/mcp", rpc("ping"))).status == 200
+            calls[1].cancel()
+            await asyncio.wait(calls)
+
+    run(main())
+
+
+def test_answers_wait_for_an_unread_stream_up_to_a_bound(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            reader, writer = await asyncio.open_connection("127.0.0.1", client.port, limit=1_024)
+            writer.write(client.encode("GET", "/mcp/sse"))
+            identifier = (await reader.readuntil(b"session_id=") and await reader.readuntil(b"\r\n")).strip()
+            place = f"/mcp/message?session_id={identifier.decode()}"
+            large = rpc("tools/call", {"name": "say", "arguments": {"text": "x" * 500_000}})
+            assert (await client.post(place, rpc("initialize", HELLO))).status == 202
+            statuses = [(await client.post(place, large)).status for _ in range(60)]
+            assert set(statuses) == {202, 503}
+            assert statuses[-1] == 503
+            writer.close()
+
+    run(main())
+
+
 def test_a_place_is_free_again_when_a_session_idles_out(tmp_path: Path) -> None:
     async def main() -> None:
         clock = ManualClock()

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from tracedesk.wire.request import Request, Response, Send
 
 LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
-_NAME: Final = r"[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\]"
+_NAME: Final = r"[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_])?|\[[0-9a-f.]{0,4}:[0-9a-f:.]{1,40}\]"
 _AUTHORITY: Final = re.compile(rf"({_NAME})(?::([0-9]{{1,5}}))?", re.IGNORECASE | re.ASCII)
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]{0,40}://[!-~]{1,300}", re.IGNORECASE | re.ASCII)
 _HEADERS: Final = re.compile(r"[a-z0-9_, -]{0,2000}", re.IGNORECASE | re.ASCII)
