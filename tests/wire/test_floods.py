@@ -19,8 +19,10 @@ import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from tests.support import BOUND, ROOT, Client, desk_client, read_head, read_reply, run, until
+from tracedesk.wire.exchange import Exchange
 from tracedesk.wire.heads import MAX_PIPELINED
 from tracedesk.wire.quota import Room
+from tracedesk.wire.request import Request
 
 Wire = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -130,6 +132,19 @@ def test_a_connection_leaves_nothing_behind_for_the_collector(tmp_path: Path) ->
                     (await deaf(client, client.encode("GET", "/openapi.json") * 2_000)).close()
                     await client.call("say")
                 await until(lambda: alive(RequestResponseCycle) + alive(HttpToolsProtocol) == 0)
+
+    run(main())
+
+
+def test_a_refused_call_leaves_its_body_to_nobody(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            for _ in range(2):
+                with no_collector():
+                    for tool in ("touch", "none_of_these"):
+                        await client.post(f"/tools/{tool}", {})
+                        await client.call(tool)
+                    await until(lambda: alive(Request) + alive(Exchange) + alive(RequestResponseCycle) == 0)
 
     run(main())
 

@@ -76,6 +76,8 @@ class Door:
             return task.result()
         except asyncio.CancelledError:
             raise Refused(503, "The call was cancelled: the client left or the desk is closing") from None
+        finally:
+            del task, done  # a raised error holds this frame, and with it the body, until the collector runs
 
     async def _watch(self, request: Request, task: asyncio.Task[Reply]) -> None:
         left = asyncio.get_running_loop().create_task(request.left())

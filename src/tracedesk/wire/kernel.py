@@ -221,7 +221,7 @@ class Kernel:
         try:
             reply = await self.dispatch.run(tool, arguments, origin_of(exchange))
         except NotPermitted as refused:
-            exchange.denied = refused
+            exchange.denied = refused.with_traceback(None)  # its frames hold the exchange
             raise MCPError(FORBIDDEN, refused.remedy, {"scope": refused.scope}) from None
         if exchange.has_answers and reply.requests is not None and not tool.annotations.read_only:
             # There is more to ask: the answers so far come back with the rest.
