@@ -86,7 +86,9 @@ def grpc(
     """Serve over gRPC on this machine; `ready(address, token)` is called once the port answers."""
     _calm()
     from tracedesk.wire.grpc import run as run_grpc
+    from tracedesk.wire.quota import raised_descriptors
 
+    raised_descriptors()
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     listen(settings.host, settings.port).close()  # for the system's own error: gRPC's has no number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import signal
 import stat
@@ -16,7 +17,7 @@ from tests.cli.conftest import COMMAND, GRACE, Served, Shell
 from tracedesk.cli.serve import LOOPBACK
 from tracedesk.config import Settings
 from tracedesk.toolsets import TOOLSETS, built
-from tracedesk.wire import guard
+from tracedesk.wire import origins
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
@@ -89,6 +90,22 @@ def test_with_json_serve_prints_one_line_and_a_signal_ends_it_with_0(
     assert process.returncode == 0
 
 
+def test_pages_of_an_origin_that_is_named_are_answered(shell: Shell) -> None:
+    named = "http://localhost:6274"
+    process = shell.start("serve", "--port", "0", "--json", "--toolsets", "desk", "--origin", f"{named}/")
+    assert process.stdout is not None
+    url: str = json.loads(process.stdout.readline())["url"]
+    for origin, status in ((named, 200), (url, 200), ("http://localhost:6275", 403)):
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=GRACE)
+        connection.request("GET", "/health", headers={"Origin": origin})
+        answer = connection.getresponse()
+        assert (origin, answer.status) == (origin, status)
+        assert answer.getheader("Access-Control-Allow-Origin") == (origin if origin == named else None)
+        connection.close()
+    process.terminate()
+    process.communicate(timeout=GRACE)
+
+
 def test_a_desk_open_to_other_machines_is_printed_by_the_name_they_use(shell: Shell) -> None:
     process = shell.start(
         "serve", "--host", "0.0.0.0", "--behind-proxy", "--allow-host", "desk.test", "--port", "0", "--json"
@@ -105,6 +122,9 @@ def test_a_desk_open_to_other_machines_is_printed_by_the_name_they_use(shell: Sh
     [
         (["--stdio", "--http"], "--stdio and --http exclude each other; choose one."),
         (["--sse", "--stdio"], "--sse and --stdio exclude each other; choose one."),
+        (["--allow-host", "http://desk.test"], "is not a host name. Give NAME or NAME:PORT"),
+        (["--origin", "desk.test"], "is not an origin. Give scheme, name and port alone."),
+        (["--origin", "https://desk.test/page"], "is not an origin. Give scheme, name and port alone."),
         (["--host", "0.0.0.0"], "Add --tls-cert and --tls-key, or --behind-proxy"),
         (["--host", "192.0.2.1"], "--host 192.0.2.1 is open to other machines"),
         (["--port", "70000"], "port must be a port from 0 to 65535, not 70000"),
@@ -224,7 +244,7 @@ def test_the_defaults_told_in_the_help_are_the_settings_own(shell: Shell) -> Non
 
 
 def test_the_command_line_and_the_guard_agree_on_what_is_this_machine() -> None:
-    assert set(LOOPBACK) == guard.LOOPBACK
+    assert set(LOOPBACK) == origins.LOOPBACK
 
 
 def test_binance_provider_serves_the_exchange_toolset(shell: Shell) -> None:

@@ -169,6 +169,18 @@ def test_the_51st_handle_is_refused(tmp_path: Path) -> None:
     run(main())
 
 
+def test_handles_of_callers_without_a_token_keep_no_place_from_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent(tmp_path, NO_PROFILE) as client:
+            for _ in range(50):
+                await client.call("connect")
+            owner = client.owner()
+            assert (await owner.call("connect"))["connection_id"] is None
+            assert (await owner.call("provider_status"))["connections"] == {"open": 50, "limit": 50}
+
+    run(main())
+
+
 # --- keys in the headers of a handshake ---------------------------------------------------------
 
 

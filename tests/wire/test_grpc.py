@@ -410,6 +410,24 @@ def test_what_cannot_be_followed_is_refused(tmp_path: Path, topic: str, status: 
     run(main())
 
 
+def test_connections_that_send_nothing_are_closed_and_shut_out_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracedesk.wire.grpc.HANDSHAKE_SECONDS", 0.5)
+
+    async def main() -> None:
+        async with _client(tmp_path) as client:
+            silent = [await asyncio.open_connection("127.0.0.1", client.port) for _ in range(200)]
+            request = pb.InvokeRequest(tool_name="say", payload=pb.Json(value=b"{}"))
+            await client.call("Invoke", request, pb.InvokeResponse, client.bearer)
+            # The server's own settings may come first; then its end of the connection.
+            await asyncio.wait_for(asyncio.gather(*(reader.read() for reader, _ in silent)), 60)
+            for _, writer in silent:
+                writer.close()
+
+    run(main())
+
+
 def test_strangers_streams_leave_room_for_the_owner_and_for_health(tmp_path: Path) -> None:
     from grpc_health.v1 import health_pb2  # pyright: ignore[reportMissingTypeStubs]
     from grpc_reflection.v1alpha import reflection_pb2  # pyright: ignore[reportMissingTypeStubs]

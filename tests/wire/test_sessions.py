@@ -43,7 +43,7 @@ def test_the_holder_of_a_token_takes_the_place_of_the_anonymous_session_that_cal
                 clock.advance(0.01)
                 called = session is not sessions[7]
                 method = "tools/call" if called else "ping"
-                params = {"name": "say", "arguments": {}} if called else None
+                params: dict[str, Any] | None = {"name": "say"} if called else None
                 assert (await session.post("/mcp", rpc(method, params))).status == 200
             for session in sessions:  # a ping is no activity here
                 clock.advance(0.01)

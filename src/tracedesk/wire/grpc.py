@@ -52,6 +52,9 @@ MAX_STREAMS: Final = 256
 """Streams that are held open at once; calls that end by themselves are bounded where they run."""
 STRANGERS_STREAMS: Final = 64
 """Of these, how many may be of callers without a token."""
+MAX_CONCURRENT: Final = 1_024
+"""Calls of one connection at once, also those whose message is still to come."""
+HANDSHAKE_SECONDS: Final = 10.0
 _PREFIX: Final = "binance."
 _SOURCE: Final = "urn:tracedesk:desk"
 _UPDATED: Final = "tracedesk.resource.updated"
@@ -496,7 +499,12 @@ class Room(grpc.aio.ServerInterceptor):
 async def serving(kernel: Kernel, guard: Guard, clock: Clock, address: str) -> AsyncGenerator[int]:
     """A running server; yields its port. Health and reflection are served beside the desk."""
     # No limit of the server's own: it would count strangers and the owner alike.
-    server = grpc.aio.server(interceptors=(Room(guard),), options=(("grpc.so_reuseport", 0),))
+    options = (
+        ("grpc.so_reuseport", 0),
+        ("grpc.max_concurrent_streams", MAX_CONCURRENT),
+        ("grpc.server_handshake_timeout_ms", int(HANDSHAKE_SECONDS * 1_000)),
+    )
+    server = grpc.aio.server(interceptors=(Room(guard),), options=options)
     server.add_generic_rpc_handlers((Provider(kernel.dispatch, kernel.watches, guard, clock).handlers(),))
     health = _add_health_and_reflection(server)
     port: int = server.add_insecure_port(address)

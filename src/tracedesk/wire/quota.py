@@ -44,7 +44,7 @@ class Room:
     @classmethod
     def of_process(cls) -> Room:
         """As much as the process has descriptors for; half of those left are for files."""
-        most = _raised_descriptors()
+        most = raised_descriptors()
         connections = max(8, min(MOST_CONNECTIONS, (most - _open_descriptors()) // 2))
         return cls(connections, min(MOST_ANONYMOUS, connections // 2))
 
@@ -173,7 +173,7 @@ def _oldest(places: Iterable[Connection]) -> Connection | None:
     return streaming
 
 
-def _raised_descriptors() -> int:
+def raised_descriptors() -> int:
     """The number of descriptors this process may have, raised towards what the system grants it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * MOST_CONNECTIONS + 512
