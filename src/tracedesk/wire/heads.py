@@ -200,6 +200,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self._quota.answered(self)
         super().on_response_complete()
+        if self._unread:  # more requests are here, so the connection is not idle
+            self._unset_keepalive_if_required()
         self.read_on_soon()
 
     def pause_writing(self) -> None:
