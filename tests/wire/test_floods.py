@@ -364,7 +364,7 @@ def test_few_descriptors_shut_out_no_holder_of_a_token(tmp_path: Path) -> None:
     async def main(port: int, token: str) -> None:
         client: Any = Client(None, None, port, token)  # pyright: ignore[reportArgumentType]
         halves = b"", b"GET /hea", client.encode("POST", "/tools/say", b"{", {"Content-Length": "80"})
-        wires = [wire for half in halves for wire in await held(client, half, 60)]
+        wires = [wire for half in halves for wire in await held(client, half, 25)]
         for _ in range(20):
             assert (await client.authorised().call("say")).status == 200
         close(wires)

@@ -165,6 +165,17 @@ def test_unknown_routes_and_methods_are_refused() -> None:
     run(body)
 
 
+def test_a_host_that_only_looks_like_the_exchanges_gets_nothing() -> None:
+    async def body(on: Bench) -> None:
+        own = on.address.rest.partition("://")[2]
+        for host in (f"evil.test@{own}", f"evil.test\\@{own}", f"{own}/evil", "localhost:1", "127.0.0.1"):
+            url = f"{on.address.rest}/api/v3/ping"
+            async with on.http.get(url, headers={"Host": host}) as response:
+                assert (host, response.status) == (host, 403)
+
+    run(body)
+
+
 def test_a_page_in_a_browser_gets_nothing() -> None:
     async def body(on: Bench) -> None:
         for headers in ({"Origin": "https://example.org"}, {"Host": "example.org"}, {"Host": "[::1"}):
