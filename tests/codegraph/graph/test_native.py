@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codegraph.graph.projects import Desk
-from tests.codegraph.graph.test_secrets import SECRETS
+from tests.codegraph.graph.test_secrets import PLANTED, SECRETS
 from tests.support import ROOT
 from tracedesk.codegraph.graph import native
 from tracedesk.codegraph.graph.extract import extract
@@ -195,7 +195,7 @@ def test_errors_foreign_letters_and_secrets_are_left_to_python(text: str) -> Non
     assert _natively(text.encode()) is None
 
 
-@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("secret", [*SECRETS, *PLANTED])
 @pytest.mark.parametrize("blank", [" ", "\u00a0", "\u2003\u3000", "\x1f"])
 @pytest.mark.parametrize("change", [str, str.upper, str.lower, str.title])
 def test_no_secret_is_read_natively(secret: str, blank: str, change: Callable[[str], str]) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.planted import plant
 from tracedesk.codegraph.graph.secrets import without_secrets
 from tracedesk.primitives.redaction import redact_text
 
@@ -62,6 +63,7 @@ SECRETS = (
     "token: str = 'abc123def456'",
     "-----BEGIN RSA PRIVATE KEY-----\n" + (_RANDOM + "\n") * 3 + "-----END RSA PRIVATE KEY-----",
 )
+PLANTED = tuple(text for _, text in plant(80))
 _CODE = st.sampled_from(
     (
         "def f(x):",
@@ -76,7 +78,7 @@ _CODE = st.sampled_from(
 )
 
 
-@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("secret", [*SECRETS, *PLANTED])
 def test_every_kind_of_secret_is_taken_out(secret: str) -> None:
     text = f"import os\n\nx = 1  # see below\n{secret}\n\ndef f():\n    return x\n"
     assert redact_text(text) != text, "the shared rules know it"
@@ -85,7 +87,8 @@ def test_every_kind_of_secret_is_taken_out(secret: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(st.one_of(_CODE, st.sampled_from(SECRETS)), max_size=8), st.sampled_from(("\n", " ", "\n    "))
+    st.lists(st.one_of(_CODE, st.sampled_from((*SECRETS, *PLANTED))), max_size=8),
+    st.sampled_from(("\n", " ", "\n    ")),
 )
 def test_text_with_secrets_anywhere_is_cleaned_as_the_shared_rules_clean_it(
     pieces: list[str], between: str

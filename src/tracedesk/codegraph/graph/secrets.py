@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Final
 
-from tracedesk.primitives.redaction import redact_text
+from tracedesk.primitives.redaction import may_span_lines, redact_text
 
 # A search runs at memory speed as far as the letter that its pattern begins with, so each pattern begins with
 # a rare letter, looks back for what stands before it, and says as many things as share that letter.
@@ -28,7 +28,8 @@ SMALL: Final = (
     "z(?<=authoriz)ation",
     r"b(?:earer|asic)[ \t]{1,4}[a-z0-9._~+/=-]{16}",
     f"g(?<=sig)n(?:ature=|(?:{_SIGNS}){_FOLLOWED})",
-    f"pass(?:w(?:or)?d|phrase){_FOLLOWED}",
+    "pass(?:w(?:or)?d|phrase|code)",
+    "wd(?<=pwd)",
     f"cr(?<=secr)et(?:[_-]?access)?(?:[_-]?key)?{_FOLLOWED}",
     rf"k(?:e(?:n(?<=token)|y(?:{_KEYS})(?:-id)?){_FOLLOWED}|s(?<=hooks)\.slack\.com)",
 )
@@ -38,7 +39,7 @@ CASED: Final = ("A(?:(?:KI|SI|BI|CC)A|Iza|(?<=pypi-A)gE)", "J(?<=eyJ)", "X(?<=GO
 """The same for rules that mind case."""
 
 BLOCK: Final = "PRIVATE KEY"
-"""The one thing that spans lines."""
+"""Of what spans lines, the one thing that a word gives away."""
 
 _SHORTEST: Final = 8
 """No rule finds a secret in a shorter text."""
@@ -52,7 +53,7 @@ def without_secrets(text: str) -> str:
     if len(text) < _SHORTEST:
         return text
     folded = text.lower()
-    if BLOCK in text or len(folded) != len(text):
+    if BLOCK in text or len(folded) != len(text) or may_span_lines(folded):
         redacted = redact_text(text)
         return text if redacted == text else redacted
     places = _places(text, folded)
