@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from tracedesk.calls.record import PREFIX, CallRecord, Outcome, bodies, is_inline, source
+from tracedesk.calls.record import PREFIX, CallRecord, Outcome, bodies, is_inline, kept_name, source
 from tracedesk.contract import Call, Source, Tool
 from tracedesk.journal import Entry, Journal, JournalError, Reader
 from tracedesk.journal.file import SMALL_PAGE, key
@@ -98,7 +98,7 @@ class CallLog:
             arguments,
             label,
             call.principal,
-            call.attempt or label,
+            kept_name(call.attempt) if call.attempt else label,
             self._clock.now_ns(),
             not tool.annotations.read_only,
         )
@@ -137,9 +137,10 @@ class CallLog:
         """
         now = self._clock.now_ns()
         record.outcome, record.result, record.duration_us = "ok", result, (now - record.started_ns) // 1000
-        if not is_inline(result):
-            self._payloads.put(result)
-        append(journal, month(now), [record], [record.body(self._secrets)])
+        body = record.body(self._secrets)
+        if not is_inline(record.result):
+            self._payloads.put(record.result)
+        append(journal, month(now), [record], [body])
 
     async def settle(self, record: CallRecord) -> None:
         """Wait until the record is on the disk, or raise what kept it from there."""
@@ -261,10 +262,11 @@ class CallLog:
 
     def _commit(self, records: list[CallRecord]) -> None:
         journal = self._journal = self._journal or self._open()
+        made = bodies(records, self._secrets)  # first, for it takes secrets out of results too
         for record in records:
             if record.put_off is None and record.result and not is_inline(record.result):
                 self._payloads.put(record.result)
-        append(journal, month(self._clock.now_ns()), records, bodies(records, self._secrets))
+        append(journal, month(self._clock.now_ns()), records, made)
 
     def _lose(self, records: list[CallRecord], problem: BaseException) -> None:
         """Answer the calls whose records cannot be written."""

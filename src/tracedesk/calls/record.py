@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Literal, Protocol, cast
 
 from tracedesk.calls.attempt import attempt_ref
 from tracedesk.contract import Call, Edge, Source, Tool
 from tracedesk.primitives import json
-from tracedesk.primitives.redaction import Secrets, is_figures, is_plain, is_simple, redact
+from tracedesk.primitives.redaction import Secrets, is_figures, is_plain, is_simple, redact, redact_text
 from tracedesk.primitives.time import format
 
 PREFIX: Final = "tracedesk://calls/"
@@ -23,6 +24,7 @@ _MOST_VALUES: Final = LARGEST_ARGUMENTS // 2
 """Values that such arguments can have: each takes a character, and a comma or bracket."""
 _REDACTED_AT_ONCE: Final = 4_096
 """Bytes of arguments that are redacted as the call ends; longer ones are left to the writer's thread."""
+_OMITTED: Final = b'{"omitted":'
 Outcome = Literal["ok", "error", "cancelled", "input_required"]
 
 
@@ -101,7 +103,7 @@ class CallRecord:
 
     def _simple(self, secrets: Secrets) -> bytes | None:
         """The body, where nothing in it can be a secret."""
-        if not is_simple(self.arguments):
+        if self.outcome == "error" or not is_simple(self.arguments):
             return None
         body = self._with(self.arguments)
         return None if secrets.occur_in(body) else body
@@ -111,7 +113,7 @@ class CallRecord:
         document = _document(self.arguments)
         # A live value may be let go of before the writer comes to it.
         if len(document) <= _REDACTED_AT_ONCE or secrets.occur_in(document):
-            return self._with(json.Raw(_redacted(document, secrets)))
+            return self._kept(document, secrets)
         self.document = document
         return None
 
@@ -130,9 +132,16 @@ class CallRecord:
         if self.put_off is not None:
             return json.dumps(self.later())
         if self.document is not None:
-            return self._with(json.Raw(_redacted(self.document, secrets)))
-        simple = self._simple(secrets)
-        return simple or self._with(json.Raw(_redacted(_document(self.arguments), secrets)))
+            return self._kept(self.document, secrets)
+        return self._simple(secrets) or self._kept(_document(self.arguments), secrets)
+
+    def _kept(self, document: bytes, secrets: Secrets) -> bytes:
+        """The body without secrets: an answer may repeat what it was asked, a refusal what it refuses."""
+        arguments = _redacted(document, secrets)
+        is_less = arguments is not document or document.startswith(_OMITTED)
+        if self.result and (is_less or self.outcome == "error"):
+            self.result = _without_secrets(self.result, secrets)
+        return self._with(json.Raw(arguments))
 
     def later(self) -> dict[str, Any]:
         """What the body says that was put off."""
@@ -197,6 +206,21 @@ def _redacted(document: bytes, secrets: Secrets) -> bytes:
     if is_plain(document, secrets):
         return document
     return json.dumps(redact(json.loads(document), secrets))
+
+
+def _without_secrets(result: bytes, secrets: Secrets) -> bytes:
+    if is_plain(result, secrets):
+        return result
+    try:
+        return json.dumps(redact(json.loads(result), secrets))
+    except ValueError:
+        return redact_text(result.decode(errors="replace"), secrets).encode()
+
+
+@lru_cache(maxsize=1_024)
+def kept_name(name: str) -> str:
+    """Return an attempt's name as it is kept: clients choose it, and some put more into it than a name."""
+    return redact_text(name)
 
 
 def is_inline(result: bytes) -> bool:

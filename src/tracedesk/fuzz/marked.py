@@ -7,6 +7,7 @@ from typing import Final
 
 from tracedesk.fuzz.lines import Coverage, FileCoverage
 from tracedesk.fuzz.project import Source
+from tracedesk.primitives.redaction import redact_text
 
 _ORDER: Final = "roe"
 
@@ -29,7 +30,7 @@ def _file(coverage: Coverage, path: str, file: FileCoverage) -> Iterator[str]:
 def _lines(source: Source, file: FileCoverage) -> Iterator[str]:
     width = len(str(len(source.lines)))
     for number, line in enumerate(source.lines, 1):
-        yield f"{number:>{width}} | {marks(file, number):4}| {line}".rstrip()
+        yield f"{number:>{width}} | {marks(file, number):4}| {redact_text(line)}".rstrip()
 
 
 def marks(file: FileCoverage, line: int) -> str:

@@ -15,6 +15,7 @@ from typing import Final
 from tracedesk.fuzz.lines import BranchHits, Coverage, FileCoverage, Tally
 from tracedesk.fuzz.marked import marks
 from tracedesk.fuzz.project import Source
+from tracedesk.primitives.redaction import redact_text
 from tracedesk.primitives.text import strip_invisible
 
 _TEMPLATE: Final = "page_template.html"
@@ -122,7 +123,7 @@ def _lines(source: Source, file: FileCoverage, section: str, gaps: Mapping[int, 
         hits = file.lines.get(number)
         state = "" if hits is None else "miss" if not hits else _covered(branches[number])
         told = _told(number, hits, branches[number], file, section, gaps)
-        text = _shown(line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …")
+        text = _shown(redact_text(line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"))
         place = f'<tr class="{state}" id="{section}l{number}"><td class="l">{number}</td>'
         yield f'{place}{told}<td class="s">{text}</td></tr>'
 
