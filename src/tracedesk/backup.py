@@ -18,6 +18,7 @@ from tracedesk.journal import JournalError, Reader, StreamPruned, verify
 from tracedesk.journal.sqlite import NotADBError, SQLiteError, connect
 from tracedesk.primitives import json
 from tracedesk.primitives.disk import sync
+from tracedesk.primitives.redaction import redact_text
 from tracedesk.primitives.time import Clock, SystemClock, format
 
 LEDGER: Final = "ledger.db"
@@ -30,6 +31,12 @@ _CHUNK: Final = 1 << 20
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal", ".lock")
 _TRANSIENT: Final = ("run", "logs")
 """Folders that say something about processes, not about what was done."""
+_CREDENTIALS: Final = ("token", "tokens.json", "*.key", "*.pem", "*.secret")
+"""Live credentials by name: its finder must not be able to act with a backup."""
+_LARGEST_CREDENTIALS: Final = 16_384
+"""A larger file holds no keys of an account; a smaller one is looked into."""
+_DATA: Final = ("runs", "campaigns", "payloads", "inbox", "vectors", "models", "graph.locks")
+_SETTINGS: Final = ("tracedesk.toml", "format.json")
 _INDEXES: Final = ("catalog.db", "graph.db")
 _RECORDS: Final = ("trace.db", "ledger.db")
 
@@ -67,6 +74,8 @@ class Manifest:
     items: tuple[Item, ...]
     left_out: tuple[str, ...] = ()
     """Links, sockets and the like, which a person may have expected to find."""
+    credentials: tuple[str, ...] = ()
+    """Files with live credentials, which are left out too."""
 
     @property
     def bytes(self) -> int:
@@ -90,6 +99,7 @@ class Manifest:
             "endedAt": self.ended_at,
             "files": [item.document() for item in self.items],
             "leftOut": list(self.left_out),
+            "credentials": list(self.credentials),
         }
 
 
@@ -123,8 +133,8 @@ def back_up(
         copying = _Copying(home, folder, progress)
         copying.run()
         items = tuple(sorted(copying.items, key=lambda item: item.path))
-        left_out = tuple(sorted(copying.left_out))
-        manifest = Manifest(number, started, format(clock.now_ns()), items, left_out)
+        left_out, credentials = tuple(sorted(copying.left_out)), tuple(sorted(copying.credentials))
+        manifest = Manifest(number, started, format(clock.now_ns()), items, left_out, credentials)
         _write_manifest(folder, manifest)
     return manifest
 
@@ -185,6 +195,7 @@ class _Walk:
     def __init__(self, home: Path) -> None:
         self._home = home
         self.left_out: set[str] = set()
+        self.credentials: set[str] = set()
 
     def under(self, folder: Path, *, without: tuple[str, ...] = ()) -> Iterator[Path]:
         """The files below `folder` now, in order."""
@@ -197,7 +208,10 @@ class _Walk:
             if stat.S_ISDIR(mode):
                 yield from self.under(path)
             elif stat.S_ISREG(mode):
-                yield path
+                if self._holds_credentials(path):
+                    self.credentials.add(self.relative(path))
+                else:
+                    yield path
             elif mode:
                 self.left_out.add(self.relative(path))
 
@@ -208,6 +222,21 @@ class _Walk:
         if path.parent == self._home and path.name in (*_TRANSIENT, MANIFEST):
             return True
         return path.name.startswith(".") or path.name.endswith(_SIDE_FILES)
+
+    def _holds_credentials(self, path: Path) -> bool:
+        """Judge a file by its name, and a small one that is none of the desk's own by its text."""
+        parts = path.relative_to(self._home).parts
+        if parts[0] in _DATA or path.name in _SETTINGS or path.suffix == ".db":
+            return False
+        if any(path.match(pattern) for pattern in _CREDENTIALS):
+            return True
+        try:
+            if path.stat().st_size > _LARGEST_CREDENTIALS:
+                return False
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return False
+        return redact_text(text) != text
 
     def _mode(self, path: Path) -> int:
         try:
@@ -236,6 +265,10 @@ class _Copying:
     @property
     def left_out(self) -> set[str]:
         return self._walk.left_out
+
+    @property
+    def credentials(self) -> set[str]:
+        return self._walk.credentials
 
     def run(self) -> None:
         for name in FOLDERS:
@@ -397,7 +430,13 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         for i in cast("list[dict[str, Any]]", document["files"])
     )
     times = str(document["startedAt"]), str(document["endedAt"])
-    return Manifest(int(document["homeFormat"]), *times, items, tuple(document["leftOut"]))
+    return Manifest(
+        int(document["homeFormat"]),
+        *times,
+        items,
+        tuple(document["leftOut"]),
+        tuple(document.get("credentials", ())),
+    )
 
 
 def _check_item(path: Path, item: Item, verdict: Verdict) -> None:

@@ -25,6 +25,7 @@ from tracedesk.catalog import Catalog
 from tracedesk.home import FOLDERS, FORMAT, Home, HomeInUse, HomeTooNew, alone
 from tracedesk.journal import Entry, Journal, Reader, verify
 from tracedesk.journal.sqlite import connect
+from tracedesk.wire.auth import Tokens
 
 PAGE = b'{"text":"%s"}' % (b"x" * 3000)
 
@@ -48,6 +49,7 @@ def _complete(filled: Filled) -> Home:
     (home.inbox / "hook.json").write_text("{}")
     (home.path / "tracedesk.toml").write_text("port = 3100\n")
     (home.path / "token").write_text(older.SECRET)
+    (home.path / "notes.txt").write_text("bought on Monday\n")
     return home
 
 
@@ -66,10 +68,10 @@ def test_a_backup_holds_everything_but_locks_logs_sockets_and_hosts(filled: Fill
         "catalog.db",
         "format.json",
         "inbox/hook.json",
+        "notes.txt",
         f"payloads/{'/'.join(filled.payload(b'a body').parts[-2:])}",
         "runs/r1.db",
         "runs/r2.db",
-        "token",
         "trace.db",
         "tracedesk.toml",
     ]
@@ -79,6 +81,39 @@ def test_a_backup_holds_everything_but_locks_logs_sockets_and_hosts(filled: Fill
     assert kept == {*_names(made), MANIFEST}
     assert (made.journals, made.events, made.left_out) == (3, 18, ())
     assert read_manifest(tmp_path / "copy") == made
+
+
+def test_a_backup_holds_no_live_credential_and_names_what_it_leaves_out(
+    filled: Filled, tmp_path: Path
+) -> None:
+    home = _complete(filled)
+    secrets = {
+        "token": older.SECRET,
+        "tokens.json": '[{"name": "owner", "sha256": "ab", "scopes": []}]',
+        "anchor.key": "k" * 32,
+        "keys/binance": "api_key = a1B2c3D4e5F6g7H8\nsecret = q9W8e7R6t5Y4u3I2\n",
+        "keys/ed25519": "-----BEGIN PRIVATE KEY-----\n" + "a1B2" * 16 + "\n-----END PRIVATE KEY-----\n",
+    }
+    for name, text in secrets.items():
+        (home.path / name).parent.mkdir(exist_ok=True)
+        (home.path / name).write_text(text)
+    made = back_up(home.path, tmp_path / "copy")
+    assert made.credentials == tuple(sorted(secrets))
+    assert read_manifest(tmp_path / "copy") == made
+    assert check(tmp_path / "copy").is_sound
+    everything = b"".join(p.read_bytes() for p in (tmp_path / "copy").rglob("*") if p.is_file())
+    assert not [name for name, text in secrets.items() if text.encode() in everything]
+
+
+def test_a_restored_home_makes_tokens_of_its_own(filled: Filled, tmp_path: Path) -> None:
+    home = _complete(filled)
+    before = Tokens(home.path).owner()
+    back_up(home.path, tmp_path / "copy")
+    restored = Tokens(tmp_path / "copy")
+    assert restored.list() == ()
+    assert restored.owner() != before
+    assert restored.verify(before) is None
+    assert Tokens(home.path).verify(before) is not None
 
 
 def test_everything_in_a_backup_is_for_its_owner_alone(filled: Filled, tmp_path: Path) -> None:
@@ -282,13 +317,13 @@ def test_checking_a_backup_changes_nothing_in_it(copy: Path) -> None:
 
 
 def test_a_flipped_byte_a_missing_and_an_added_file_are_found(copy: Path) -> None:
-    token = copy / "token"
-    token.write_bytes(bytes([token.read_bytes()[0] ^ 1]) + token.read_bytes()[1:])
+    notes = copy / "notes.txt"
+    notes.write_bytes(bytes([notes.read_bytes()[0] ^ 1]) + notes.read_bytes()[1:])
     (copy / "runs" / "r1.db").unlink()
     (copy / "runs" / "r2.db-wal").write_bytes(b"more")
     faults = dict(check(copy).faults)
     assert faults == {
-        "token": "it is not what was written: its digest differs",
+        "notes.txt": "it is not what was written: its digest differs",
         "runs/r1.db": "it is missing",
         "runs/r2.db-wal": "it is not in the manifest",
     }

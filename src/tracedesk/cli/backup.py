@@ -23,8 +23,8 @@ def backup(console: Console, folder: Path, verify: bool) -> int:
 
     DIR is a new folder. Each journal is copied in one consistent state; everything that was acknowledged
     before the command began is in it. DIR appears when it is complete. To restore, use DIR, or a copy of
-    it, as the home. It holds the owner's token, as the home does. Exit code 1 of --verify means that DIR is
-    not sound.
+    it, as the home. Tokens and keys are left out: a restored home makes its own, and running desks keep
+    theirs. Exit code 1 of --verify means that DIR is not sound.
     """
     return _verify(console, folder) if verify else _make(console, folder)
 
@@ -52,6 +52,7 @@ def _figures(made: Manifest) -> dict[str, Any]:
         "startedAt": made.started_at,
         "endedAt": made.ended_at,
         "leftOut": list(made.left_out),
+        "credentials": list(made.credentials),
     }
 
 
@@ -60,6 +61,8 @@ def _told(made: Manifest, folder: Path) -> str:
     lines = [f"Backed up {what} to {short_path(folder.resolve())}."]
     if made.left_out:
         lines.append(f"Left out, for they are no plain files: {', '.join(made.left_out)}.")
+    if made.credentials:
+        lines.append(f"Left out, for they hold live credentials: {', '.join(made.credentials)}.")
     return "\n".join(lines)
 
 
