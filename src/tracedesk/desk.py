@@ -97,7 +97,7 @@ class Desk:
                 found = await toolset.resolver(ref, state, requester)
                 if found is not None:
                     return found if _may_see(found, scope, principal) else None
-        return None
+        return await self.book.forgotten(ref)
 
     def credential(self, scope: str, name: str) -> str | None:
         return self.vault.get(scope, name)

@@ -123,6 +123,12 @@ def _file(path: Path) -> Iterator[mmap.mmap]:
                 yield content
 
 
+def texts(connection: Connection) -> Iterator[bytes]:
+    """Every text and every hash in the tables of a database; hashes as hexadecimal digits."""
+    for table in _tables(connection):
+        yield from _rows(connection, table)
+
+
 def _database(file: Path, skipped: Container[int]) -> Iterator[bytes]:
     try:
         with closing(connect(file, read_only=True)) as connection:

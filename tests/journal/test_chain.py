@@ -30,6 +30,12 @@ FROZEN = {
         "67927c9a9d15b4d3a226fc86a3be8899b50b46846383073d6c89b93818af0c84",
         "131501174ce79955c67618c29857e48f50c78818f00eaa17d9f57bfcf7f230df",
     ),
+    3: (
+        "4bbde6e9c83c90dd83cf1876ce801e7ba06057de2a2f53b28b29b2ef8670d663",
+        "8afeae9a2f59cc7141680f25a1ef20378f69008547a56c5b6326f2ea2cc10f90",
+        "300a8cbd61ee773b02e61508d6e65d9750714a5bb69bb84b1f12e73dc0d46aca",
+        "204c7f3a936076fc0be683f0ea5d99dac8c02291bdcd36859dbca366d3e89f7f",
+    ),
 }
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)

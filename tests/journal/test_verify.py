@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.journal.samples import entries, fill, raw
-from tracedesk.journal import Fault, Journal, Stream, append, verify
+from tracedesk.journal import Fault, Journal, append, verify
 from tracedesk.journal import sqlite as journal_sqlite
 from tracedesk.journal.sqlite import BusyError
 from tracedesk.journal.stream import every
@@ -82,17 +81,18 @@ def test_verifying_writes_nothing(journal: Journal, path: Path) -> None:
 def test_a_stream_of_the_first_framing_goes_on_in_it_and_is_verified_beside_new_ones(
     journal: Journal, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(append, "Stream", partial(Stream, framing=1))
+    monkeypatch.setattr(append, "FRAMING", 1)
     journal.open("old", "run")
     journal.append("old", entries(3))
     monkeypatch.undo()
     journal.close()
     with Journal(path) as later:
         later.open("new", "run")
-        for name in ("old", "new"):
+        later.open("packed", "run", framing=2)
+        for name in ("old", "new", "packed"):
             later.append(name, entries(2))
         framings = {stream.name: stream.framing for stream in every(later.connection)}
-    assert framings == {"old": 1, "new": 2}
+    assert framings == {"old": 1, "new": 3, "packed": 2}
     assert verify(path).is_sound
     with raw(path) as connection:
         connection.execute("DROP TRIGGER event_is_never_changed")

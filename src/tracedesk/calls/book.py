@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from tracedesk.calls.log import CallLog, find, named
 from tracedesk.calls.record import PAYLOADS, PREFIX
 from tracedesk.contract import Source
+from tracedesk.journal import Reader, forgetting
 from tracedesk.journal.pool import ReadPool
 from tracedesk.payloads import Payloads
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import is_uuid
+from tracedesk.primitives.time import format
+
+_GONE: Final = "This was forgotten on request. Its hash is left, and this record."
 
 
 class CallBook:
@@ -41,12 +46,30 @@ class CallBook:
             return None
         return await self._pool.run(lambda reader: named(reader, names))
 
+    async def forgotten(self, ref: str) -> Source | None:
+        """What is left of a reference that was forgotten: when, by whom, and its hashes."""
+        if not self._log.path.exists():
+            return None
+        return await self._pool.run(lambda reader: forgotten(reader, ref))
+
     def _payload(self, ref: str) -> Source | None:
         body = self._payloads.get(ref.removeprefix(PAYLOADS))
         return None if body is None else Source(ref, "payload", _value(body))
 
     def close(self) -> None:
         self._pool.close()
+
+
+def forgotten(reader: Reader, ref: str) -> Source | None:
+    """What the record of a forgetting says of a reference."""
+    for time_ns, record in reversed(forgetting.records(reader.connection)):
+        name = next((known for known in record["refs"] if known in (ref, PREFIX + ref)), None)
+        if name is not None:
+            facts = {"forgottenAt": format(time_ns), "by": record["by"]}
+            hashes = [digest for _, _, digest in record["events"]]
+            facts |= {"sha256": hashes} if not name.startswith(PAYLOADS) else {}
+            return Source(name, "forgotten", {"message": _GONE, **facts})
+    return None
 
 
 def _value(body: bytes) -> object:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tracedesk.journal import Reader
+from tracedesk.journal import Reader, forgetting
 from tracedesk.primitives import json
 
 _CALLS: Final = "SELECT id, time_ns, body FROM event WHERE kind = 'call'"
@@ -30,7 +30,7 @@ def newest(reader: Reader, count: int, attempt: str | None = None) -> list[Ended
     """The newest `count` calls, oldest of them first."""
     if attempt is None:
         rows = reader.connection.execute(f"{_CALLS} ORDER BY id DESC LIMIT ?", (count,))
-        return [_ended(row) for row in rows][::-1]
+        return _ended(rows)[::-1]
     found: list[Ended] = []
     for first, last in _runs(reader, attempt):
         found += _between(reader, first, last, count - len(found))
@@ -42,9 +42,7 @@ def newest(reader: Reader, count: int, attempt: str | None = None) -> list[Ended
 def after(reader: Reader, event: int, attempt: str | None = None) -> list[Ended]:
     """The calls recorded after a place in the file, in order."""
     if attempt is None:
-        return [
-            _ended(row) for row in reader.connection.execute(f"{_CALLS} AND id > ? ORDER BY id", (event,))
-        ]
+        return _ended(reader.connection.execute(f"{_CALLS} AND id > ? ORDER BY id", (event,)))
     found: list[Ended] = []
     for first, last in _runs(reader, attempt):
         if last <= event:
@@ -64,8 +62,9 @@ def _runs(reader: Reader, attempt: str) -> Iterator[tuple[int, int]]:
 def _between(reader: Reader, first: int, last: int, count: int = -1) -> list[Ended]:
     """At most `count` calls of a run, newest first."""
     query = f"{_CALLS} AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
-    return [_ended(row) for row in reader.connection.execute(query, (first, last, count))]
+    return _ended(reader.connection.execute(query, (first, last, count)))
 
 
-def _ended(row: tuple[int, int, bytes]) -> Ended:
-    return Ended(row[0], row[1], json.loads(row[2]))
+def _ended(rows: Iterable[tuple[int, int, bytes]]) -> list[Ended]:
+    """The calls of rows, but for those that were forgotten."""
+    return [Ended(id, time_ns, json.loads(body)) for id, time_ns, body in rows if forgetting.of(body) is None]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tracedesk.calls.record import PREFIX, CallRecord, Outcome, bodies, is_inline, kept_name, source
 from tracedesk.contract import Call, Source, Tool
-from tracedesk.journal import Entry, Journal, JournalError, Reader
+from tracedesk.journal import Entry, Journal, JournalError, Reader, forgetting
 from tracedesk.journal.file import SMALL_PAGE, key
 from tracedesk.journal.sqlite import Connection, SQLiteError, insert
 from tracedesk.journal.stream import every
@@ -368,6 +368,8 @@ def find(reader: Reader, ref: str) -> Source | None:
         "WHERE call_index.id = ?"
     )
     for body, time_ns in reader.connection.execute(query, _keys([identity])):
+        if forgetting.of(body) is not None:
+            return None
         return source(json.loads(body), time_ns)
     return None
 

@@ -54,11 +54,12 @@ def tail(console: Console, lines: int, follow: bool, attempt: str | None) -> Non
 @pass_console
 def show(console: Console, ref: str) -> None:
     """Show a call by its reference or id, an attempt by its id, or an event, with where it leads."""
+    from tracedesk.calls.book import forgotten
     from tracedesk.calls.log import find
     from tracedesk.primitives import json
 
     with _reader(console) as reader:
-        found = find(reader, ref)
+        found = find(reader, ref) or forgotten(reader, ref)
     found = found or asked(console, (), lambda atlas: attempt_or_event(atlas, ref))
     if found is None:
         raise Failed(f"No recorded call, attempt or event is {ref!r}; `tracedesk trace tail` lists calls.")
@@ -156,19 +157,21 @@ def verify(console: Console, everything: bool) -> None:
         raise Failed("The record is not what was written; the faults are listed above.")
 
 
-_VERIFY: Final = ("FILE", "STREAMS", "EVENTS", "PRUNED", "STATE")
+_VERIFY: Final = ("FILE", "STREAMS", "EVENTS", "PRUNED", "FORGOTTEN", "STATE")
 
 
-def _row(name: str, report: Report) -> tuple[str, str, str, str, str]:
+def _row(name: str, report: Report) -> tuple[str, str, str, str, str, str]:
     state = (
         "sound" if report.is_sound else "; ".join(f"{f.stream} {f.seq}: {f.problem}" for f in report.faults)
     )
-    return name, str(report.streams), str(report.events), str(report.pruned), state
+    figures = (report.streams, report.events, report.pruned, report.forgotten)
+    return (name, *map(str, figures), state)  # pyright: ignore[reportReturnType]
 
 
 def _report(name: str, report: Report) -> dict[str, Any]:
     faults = [{"stream": f.stream, "seq": f.seq, "problem": f.problem} for f in report.faults]
     facts = {"streams": report.streams, "events": report.events, "pruned": report.pruned}
+    facts["forgotten"] = report.forgotten
     return {"file": name, "sound": report.is_sound, **facts, "heads": report.heads, "faults": faults}
 
 

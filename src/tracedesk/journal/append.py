@@ -10,7 +10,7 @@ from pathlib import Path
 from struct import error as StructError
 from typing import Any, Final, Protocol
 
-from tracedesk.journal import chain, seal
+from tracedesk.journal import chain, forgetting, seal
 from tracedesk.journal.file import MAX_SEQ, key, open_writer
 from tracedesk.journal.model import (
     BadEntry,
@@ -25,7 +25,7 @@ from tracedesk.journal.model import (
     UnknownStream,
 )
 from tracedesk.journal.sqlite import FEW, Connection, flattened, insert, insert_flat
-from tracedesk.journal.stream import find
+from tracedesk.journal.stream import FRAMING, find
 from tracedesk.journal.tally import Tally
 from tracedesk.journal.transaction import Part, Transaction, writing
 from tracedesk.primitives import json
@@ -87,8 +87,10 @@ class Journal:
         """For the projections that a toolset keeps in the same file."""
         return self._connection
 
-    def open(self, name: str, kind: str, meta: Mapping[str, Any] | None = None) -> Stream:
-        """The stream of that name, made now if it is new."""
+    def open(
+        self, name: str, kind: str, meta: Mapping[str, Any] | None = None, *, framing: int | None = None
+    ) -> Stream:
+        """The stream of that name, made now if it is new: in the newest framing, or the one given."""
         known = self._known(name)
         if known is not None:
             return known
@@ -96,7 +98,7 @@ class Journal:
             raise BadEntry(f"a stream's name has 1 to {_LONGEST_NAME} characters")
         with self._writing(), self._keeper:
             found = find(self._connection, name)
-            return found or self._create(name, kind, meta or {})
+            return found or self._create(name, kind, meta or {}, framing or FRAMING)
 
     def append(
         self,
@@ -176,8 +178,8 @@ class Journal:
 
     def _write_packed(self, packed: Packed, stream: Stream, head: Head) -> None:
         first, last = head.seq + 1, head.seq + packed.count
-        if last > MAX_SEQ or stream.framing == 1:
-            raise BadEntry("the stream is full" if last > MAX_SEQ else "the stream's framing is of old")
+        if last > MAX_SEQ or stream.framing != 2:
+            raise BadEntry("the stream is full" if last > MAX_SEQ else "a packed batch needs framing 2")
         link = packed.link(head.hash, first)
         self._connection.execute(_BATCH, (key(stream.id, first), last, link))
         packed.insert(self._connection, key(stream.id, first))
@@ -210,13 +212,27 @@ class Journal:
         with self._writing() as connection, self._keeper:
             return seal.bury(connection, self._stream(name), self._clock.now_ns())
 
+    def forget(self, places: Sequence[tuple[str, int]], facts: Mapping[str, Any]) -> None:
+        """Replace the bodies of events by their hashes, and record that with these facts.
+
+        The file may hold copies of a body in free pages until it is rewritten.
+        """
+        with self._writing() as connection:
+            now = self._clock.now_ns()
+            gone = [forgetting.place_of(connection, self._stream(name), seq) for name, seq in places]
+            for place in gone:
+                with self._keeper:
+                    forgetting.bury(connection, place, now)
+            self.open(forgetting.STREAM, forgetting.KIND)
+            self.append(forgetting.STREAM, [forgetting.entry(gone, facts, now)])
+
     def _writing(self) -> Transaction | Part:
         return writing(self._connection)
 
-    def _create(self, name: str, kind: str, meta: Mapping[str, Any]) -> Stream:
+    def _create(self, name: str, kind: str, meta: Mapping[str, Any], framing: int) -> Stream:
         identifier = next(self._connection.execute("SELECT coalesce(max(id), 0) + 1 FROM stream"))[0]
         row = (identifier, name, kind, self._clock.now_ns(), json.dumps(meta))
-        stream = Stream(*row)
+        stream = Stream(*row, framing=framing)
         self._connection.execute("INSERT INTO stream VALUES(?,?,?,?,?,?)", (*row, chain.genesis(stream)))
         return stream
 

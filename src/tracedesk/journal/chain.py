@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from struct import Struct, pack
 from typing import Final
 
@@ -13,6 +14,8 @@ _FRAME: Final = Struct(">qqqII")
 _SPAN: Final = Struct(">qq")
 _ONE: Final = Struct(">qqqqII")
 """Framing 2's span and figures of a batch of one."""
+_HASHED: Final = Struct(">qqqqI")
+"""Framing 3's."""
 
 
 def genesis(stream: Stream) -> bytes:
@@ -22,12 +25,24 @@ def genesis(stream: Stream) -> bytes:
     return hashlib.sha256(b"\n".join((head, row, stream.raw_meta))).digest()
 
 
-def link(stream: Stream, previous: bytes, seqs: range, batch: Columns) -> bytes:
-    """The hash after a batch of the stream's events with these seqs."""
-    framed = _by_columns if stream.framing > 1 else _by_events
+def link(
+    stream: Stream, previous: bytes, seqs: range, batch: Columns, hashes: Sequence[bytes] | None = None
+) -> bytes:
+    """The hash after a batch of the stream's events with these seqs.
+
+    Framing 3 reads `hashes` in place of bodies, for who has them.
+    """
     parts = [previous, _SPAN.pack(seqs[0], seqs[-1])]
-    parts += framed(seqs, batch)
+    if stream.framing > 2:
+        parts += _by_hashes(seqs, batch, hashes)
+    else:
+        parts += (_by_columns if stream.framing == 2 else _by_events)(seqs, batch)
     return hashlib.sha256(b"".join(parts)).digest()
+
+
+def body_hash(body: bytes) -> bytes:
+    """What stands for a body in the chain of framing 3."""
+    return hashlib.sha256(body).digest()
 
 
 def link_one(stream: Stream, previous: bytes, seq: int, entry: Entry) -> bytes:
@@ -36,8 +51,20 @@ def link_one(stream: Stream, previous: bytes, seq: int, entry: Entry) -> bytes:
     if stream.framing == 1:
         return link(stream, previous, range(seq, seq + 1), Columns([kind], [time_ns], [body], [parent or 0]))
     name = kind.encode()
+    if stream.framing == 3:
+        figures = _HASHED.pack(seq, seq, time_ns, parent or 0, len(name))
+        return hashlib.sha256(b"".join((previous, figures, name, body_hash(body)))).digest()
     figures = _ONE.pack(seq, seq, time_ns, parent or 0, len(name), len(body))
     return hashlib.sha256(b"".join((previous, figures, name, body))).digest()
+
+
+def _by_hashes(seqs: range, batch: Columns, hashes: Sequence[bytes] | None) -> list[bytes]:
+    """Framing 3: times, parents and lengths of kinds; then all kinds, then the hash of each body."""
+    names = {kind: kind.encode() for kind in set(batch.kinds)}
+    kinds = list(map(names.__getitem__, batch.kinds))
+    count = len(seqs)
+    figures = pack(f">{2 * count}q{count}I", *batch.times, *batch.parents, *map(len, kinds))
+    return [figures, *kinds, *(map(body_hash, batch.bodies) if hashes is None else hashes)]
 
 
 def _by_columns(seqs: range, batch: Columns) -> list[bytes]:

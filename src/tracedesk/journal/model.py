@@ -71,7 +71,10 @@ class Stream:
     created_ns: int
     raw_meta: bytes = b"{}"
     framing: int = 2
-    """How the chain reads a batch; 1 in streams that were begun by the first journals."""
+    """How the chain reads a batch; 1 in streams that were begun by the first journals.
+
+    In 3 it reads the hash of each body, so that a body can be taken out and the chain still holds.
+    """
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -96,6 +99,17 @@ class StreamSealed(JournalError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"stream {name!r} is sealed; open a new one")
+        self.name = name
+
+
+class OldFraming(JournalError):
+    """The chain of the stream reads its bodies themselves; none can be taken out."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the chain of stream {name!r} holds its bodies themselves, so none can be taken out alone; "
+            "`tracedesk prune` removes the whole stream once it has ended"
+        )
         self.name = name
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from tracedesk.journal import chain
 from tracedesk.journal.file import MAX_SEQ, key
 from tracedesk.journal.model import Head, Stream
 from tracedesk.journal.sqlite import Connection
+
+FRAMING: Final = 3
+"""What a new stream is begun in, unless it is asked for another."""
+
+PACKED: Final = 2
+"""The framing of streams whose batches are hashed natively, bodies and all."""
 
 _COLUMNS = "id, name, kind, created_ns, meta, hash"
 
@@ -43,5 +50,8 @@ def span(stream: Stream) -> tuple[int, int]:
 
 
 def _stream(row: tuple[int, str, str, int, bytes, bytes]) -> Stream:
-    stream = Stream(*row[:5])
-    return stream if chain.genesis(stream) == row[5] else replace(stream, framing=1)
+    stream = Stream(*row[:5], framing=FRAMING)
+    for framing in range(FRAMING, 1, -1):
+        if chain.genesis(stream := replace(stream, framing=framing)) == row[5]:
+            return stream
+    return replace(stream, framing=1)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from tracedesk.journal import chain
-from tracedesk.journal.file import SEQ_BITS, definitions, open_reader
+from tracedesk.journal import chain, forgetting
+from tracedesk.journal.file import SEQ_BITS, definitions, key, open_reader
 from tracedesk.journal.format import DEFINITIONS
 from tracedesk.journal.model import Event, JournalError, Stream, columns
 from tracedesk.journal.sqlite import BusyError, Connection, InterruptError, SQLiteError
@@ -46,6 +46,8 @@ class Report:
     streams: int = 0
     events: int = 0
     pruned: int = 0
+    forgotten: int = 0
+    """Bodies that were taken out and are recorded as such."""
     heads: dict[str, str] = field(default_factory=dict[str, str])
     faults: list[Fault] = field(default_factory=list[Fault])
 
@@ -59,8 +61,9 @@ def verify(path: Path, *, progress: Callable[[int], None] | None = None) -> Repo
     report = Report()
     with _noting(report), closing(open_reader(path)) as connection, connection:
         _check_file(connection, path, report)
+        gone = forgetting.hashes(connection)
         for stream in every(connection):
-            _check_stream(connection, stream, report, progress)
+            _check_stream(connection, stream, report, progress, gone)
         _check_strays(connection, report)
     return report
 
@@ -96,7 +99,11 @@ def _check_file(connection: Connection, path: Path, report: Report) -> None:
 
 
 def _check_stream(
-    connection: Connection, stream: Stream, report: Report, progress: Callable[[int], None] | None
+    connection: Connection,
+    stream: Stream,
+    report: Report,
+    progress: Callable[[int], None] | None,
+    gone: Mapping[int, bytes],
 ) -> None:
     report.streams += 1
     if genesis_of(connection, stream) != chain.genesis(stream):
@@ -107,13 +114,17 @@ def _check_stream(
         report.pruned += 1
         problem = _pruned_fault(connection, stream, *tomb[0])
     else:
-        problem = _chain_fault(connection, stream, report, progress)
+        problem = _chain_fault(connection, stream, report, progress, gone)
     if problem is not None:
         report.faults.append(problem)
 
 
 def _chain_fault(
-    connection: Connection, stream: Stream, report: Report, progress: Callable[[int], None] | None
+    connection: Connection,
+    stream: Stream,
+    report: Report,
+    progress: Callable[[int], None] | None,
+    gone: Mapping[int, bytes],
 ) -> Fault | None:
     """Walk events and batches side by side, recomputing each link."""
     head, last = chain.genesis(stream), 0
@@ -130,17 +141,26 @@ def _chain_fault(
             return Fault(stream.name, first, "an event is missing, or one is too many")
         if any(e.parent is not None and not 0 < e.parent < e.seq for e in batch):
             return Fault(stream.name, first, "an event's parent is not an earlier event")
-        head = chain.link(stream, head, range(first, end + 1), columns(batch))
+        hashes = [_hash(stream, event, gone) for event in batch] if stream.framing > 2 else None
+        head = chain.link(stream, head, range(first, end + 1), columns(batch), hashes)
         if head != stored:
             return Fault(stream.name, first, "the batch that begins here is not what was written")
         last = end
         report.events += len(batch)
+        report.forgotten += sum(key(stream.id, seq) in gone for seq in range(first, end + 1)) if gone else 0
         if progress is not None:
             progress(report.events)
     if next(events, None) is not None:
         return Fault(stream.name, last + 1, "an event is in no batch")
     report.heads[stream.name] = head.hex()
     return _seal_fault(connection, stream, head, last)
+
+
+def _hash(stream: Stream, event: Event, gone: Mapping[int, bytes]) -> bytes:
+    """The hash that stands for a body, also for one that was taken out, if a record says so."""
+    recorded = gone.get(key(stream.id, event.seq))
+    found = None if recorded is None else forgetting.of(event.body)
+    return found.hash if found is not None and found.hash == recorded else chain.body_hash(event.body)
 
 
 def _seal_fault(connection: Connection, stream: Stream, head: bytes, last: int) -> Fault | None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from tracedesk.codegraph.etg import body, marks, projection, schema
 from tracedesk.codegraph.etg.model import STREAM_KIND
+from tracedesk.journal import forgetting
 from tracedesk.journal.append import Transaction
 from tracedesk.journal.file import MAX_SEQ, SEQ_BITS, key
 from tracedesk.journal.sqlite import Connection
@@ -26,16 +27,17 @@ def fill(connection: Connection, stream: int) -> None:
     """Take the next events of a stream in, from the mark as this transaction sees it."""
     query = "SELECT id, kind, time_ns, body FROM event WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
     span = (key(stream, marks.of(connection, stream)), key(stream, MAX_SEQ), _EVENTS)
-    events = [body.read(*row) for row in connection.execute(query, span)]
-    if not events:
+    rows = list(connection.execute(query, span))
+    if not rows:
         return
-    taken = _taken(connection, events[0].event, events[-1].event)
+    events = [body.read(*row) for row in rows if forgetting.of(row[3]) is None]
+    taken = _taken(connection, rows[0][0], rows[-1][0])
     taking = projection.Taking(connection)
     for event in events:
         if event.event not in taken:
             taking.apply(event)
     taking.settle()
-    marks.move(connection, events[-1].event)
+    marks.move(connection, rows[-1][0])
 
 
 def _taken(connection: Connection, first: int, last: int) -> set[int]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from tracedesk.calls.attempt import is_name
 from tracedesk.codegraph.etg import marks, projection
 from tracedesk.codegraph.etg.model import DEFAULT_PROJECT, FAILING, canonical
+from tracedesk.journal import forgetting
 from tracedesk.journal.file import MAX_SEQ, SEQ_BITS, key
 from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives import json
@@ -41,6 +42,8 @@ def fold(connection: Connection, stream: int) -> int:
 
 def _take(connection: Connection, event: int, time_ns: int, body: bytes) -> int | None:
     """Take a record in; the attempt, when the call changes its words."""
+    if forgetting.of(body) is not None:
+        return None
     call = json.loads(body)
     name = call.get("attempt")
     if not is_name(name) or _is_of_a_stranger(call):

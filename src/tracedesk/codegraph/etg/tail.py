@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from tracedesk.codegraph.etg import body, marks
 from tracedesk.codegraph.etg.model import STREAM_KIND
+from tracedesk.journal import forgetting
 from tracedesk.journal.file import MAX_SEQ, SEQ_BITS, key
 from tracedesk.journal.sqlite import Connection
 
@@ -65,21 +66,27 @@ class Tail:
     def _read(self, connection: Connection, stream: int, after: int) -> None:
         query = "SELECT id, kind, time_ns, body FROM event WHERE id > ? AND id <= ? ORDER BY id"
         for row in connection.execute(query, (key(stream, after), key(stream, MAX_SEQ))):
+            if forgetting.of(row[3]) is not None:
+                self._pass(row[0])
+                continue
             event = body.read(*row)
             self.add(event.attempt, Known(event.event, event.event_id, event.digest, event.time_ns))
 
     def add(self, attempt: str, known: Known) -> None:
         """Keep an event that is in the journal."""
         event, event_id, digest, time_ns = known
-        stream, seq = event >> SEQ_BITS, event & MAX_SEQ
-        self._starts.setdefault(stream, seq - 1)
-        self._heads[stream] = seq
-        self._count += 1
+        self._pass(event)
         newest = self._newest.get(attempt)
         if newest is None or newest.event < event:
             self._newest[attempt] = known
         self._by_id.setdefault((attempt, event_id), known)
         self._by_time.setdefault((attempt, time_ns, digest), known)
+
+    def _pass(self, event: int) -> None:
+        stream, seq = event >> SEQ_BITS, event & MAX_SEQ
+        self._starts.setdefault(stream, seq - 1)
+        self._heads[stream] = seq
+        self._count += 1
 
     def newest(self, attempt: str) -> Known | None:
         """The attempt's last event, where that is here."""
