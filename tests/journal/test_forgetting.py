@@ -15,12 +15,13 @@ from tests.journal.tamper import raw
 from tests.support import ROOT
 from tracedesk.journal import BadEntry, Entry, Journal, OldFraming, Reader, forgetting, verify
 from tracedesk.journal.sqlite import ConstraintError
+from tracedesk.journal.stream import FORGETTABLE
 
 SECRET = b'{"note":"the one thing that must go"}'
 
 
 def _filled(journal: Journal) -> None:
-    journal.open("calls", "calls")
+    journal.open("calls", "calls", framing=FORGETTABLE)
     journal.append("calls", entries(3))
     journal.append("calls", [Entry("call", 7, SECRET)])
     journal.append("calls", [*entries(2), Entry("call", 8, SECRET + b" ")])
@@ -116,7 +117,7 @@ def test_another_hash_in_the_place_of_a_forgotten_body_is_found(journal: Journal
 
 
 def test_a_body_that_only_looks_like_a_stand_in_is_a_body(journal: Journal, path: Path) -> None:
-    journal.open("calls", "calls")
+    journal.open("calls", "calls", framing=FORGETTABLE)
     looks = b'{"forgotten":"%s","at":5}' % (b"0" * 64)
     journal.append("calls", [Entry("call", 7, looks)])
     assert (verify(path).is_sound, verify(path).forgotten) == (True, 0)

@@ -19,7 +19,6 @@ from tracedesk.home import Home
 from tracedesk.hosts.processes import Processes, system_processes
 from tracedesk.journal import Journal, JournalError, Reader, Status, Stream
 from tracedesk.journal.sqlite import Connection, SQLiteError
-from tracedesk.journal.stream import PACKED
 from tracedesk.primitives.time import Clock, format
 
 _CHECKPOINT_PAGES: Final = 4_000
@@ -91,7 +90,7 @@ def create(home: Home, run_id: str, plan: Plan, clock: Clock) -> tuple[Journal, 
         with journal.connection:
             schema.create(journal.connection, indexed=not plan.fast, packed=native.core() is not None)
             _mark(journal.connection, indexed=not plan.fast)
-        stream = journal.open(run_id, STREAM_KIND, plan.meta(), framing=PACKED)
+        stream = journal.open(run_id, STREAM_KIND, plan.meta())
         register(home, run_id)
     except BaseException:
         journal.close()

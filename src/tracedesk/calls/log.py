@@ -17,7 +17,7 @@ from tracedesk.contract import Call, Source, Tool
 from tracedesk.journal import Entry, Journal, JournalError, Reader, forgetting
 from tracedesk.journal.file import SMALL_PAGE, key
 from tracedesk.journal.sqlite import Connection, SQLiteError, insert
-from tracedesk.journal.stream import every
+from tracedesk.journal.stream import FORGETTABLE, every
 from tracedesk.payloads import Payloads
 from tracedesk.primitives import json, time
 from tracedesk.primitives.ids import is_uuid
@@ -289,7 +289,7 @@ class CallLog:
 
 def append(journal: Journal, name: str, records: Sequence[CallRecord], bodies: Sequence[bytes]) -> None:
     """Write calls with these bodies to their stream, and what finds them."""
-    stream, count = journal.open(name, "calls"), len(records)
+    stream, count = journal.open(name, "calls", framing=FORGETTABLE), len(records)
 
     def index(connection: Connection, first: int) -> None:
         base = key(stream.id, first)

@@ -90,7 +90,7 @@ class Journal:
     def open(
         self, name: str, kind: str, meta: Mapping[str, Any] | None = None, *, framing: int | None = None
     ) -> Stream:
-        """The stream of that name, made now if it is new: in the newest framing, or the one given."""
+        """The stream of that name, made now if it is new; `FORGETTABLE` lets its bodies be taken out."""
         known = self._known(name)
         if known is not None:
             return known

@@ -10,13 +10,12 @@ from tracedesk.journal import chain
 from tracedesk.journal.file import SEQ_BITS, key
 from tracedesk.journal.model import BadEntry, Entry, OldFraming, Stream
 from tracedesk.journal.sqlite import Connection
-from tracedesk.journal.stream import find, span
+from tracedesk.journal.stream import FORGETTABLE, find, span
 from tracedesk.primitives import json
 
 STREAM: Final = "forgotten"
 """The stream of a file in which it is recorded what was taken out of the others."""
 KIND: Final = "forgotten"
-_FRAMING: Final = 3
 _STAND_IN: Final = re.compile(rb'\{"forgotten":"([0-9a-f]{64})","at":(-?[0-9]{1,19})\}')
 
 
@@ -37,7 +36,7 @@ class Forgotten(NamedTuple):
 
 def place_of(connection: Connection, stream: Stream, seq: int) -> Place:
     """Return the place of an event whose body can be taken out; one that was taken out keeps its hash."""
-    if stream.framing < _FRAMING:
+    if stream.framing != FORGETTABLE:
         raise OldFraming(stream.name)
     for (body,) in connection.execute("SELECT body FROM event WHERE id = ?", (key(stream.id, seq),)):
         known = of(body)

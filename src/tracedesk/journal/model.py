@@ -73,7 +73,7 @@ class Stream:
     framing: int = 2
     """How the chain reads a batch; 1 in streams that were begun by the first journals.
 
-    In 3 it reads the hash of each body, so that a body can be taken out and the chain still holds.
+    In 3, of calls and events, it reads the hash of each body, so that a body can be taken out.
     """
 
     @property

@@ -10,11 +10,10 @@ from tracedesk.journal.file import MAX_SEQ, key
 from tracedesk.journal.model import Head, Stream
 from tracedesk.journal.sqlite import Connection
 
-FRAMING: Final = 3
+FRAMING: Final = 2
 """What a new stream is begun in, unless it is asked for another."""
-
-PACKED: Final = 2
-"""The framing of streams whose batches are hashed natively, bodies and all."""
+FORGETTABLE: Final = 3
+"""The framing of streams whose bodies can be taken out. A hash for each costs large batches a tenth."""
 
 _COLUMNS = "id, name, kind, created_ns, meta, hash"
 
@@ -50,8 +49,8 @@ def span(stream: Stream) -> tuple[int, int]:
 
 
 def _stream(row: tuple[int, str, str, int, bytes, bytes]) -> Stream:
-    stream = Stream(*row[:5], framing=FRAMING)
-    for framing in range(FRAMING, 1, -1):
+    stream = Stream(*row[:5], framing=FORGETTABLE)
+    for framing in (FRAMING, FORGETTABLE):
         if chain.genesis(stream := replace(stream, framing=framing)) == row[5]:
             return stream
     return replace(stream, framing=1)

@@ -34,7 +34,7 @@ from tracedesk.journal.append import Transaction
 from tracedesk.journal.carrier import Carrier
 from tracedesk.journal.file import SMALL_PAGE, key
 from tracedesk.journal.sqlite import Connection, Patience, SQLiteError, plan_once
-from tracedesk.journal.stream import every
+from tracedesk.journal.stream import FORGETTABLE, every
 from tracedesk.payloads import Payloads
 from tracedesk.primitives import time
 from tracedesk.primitives.ids import uuid7
@@ -336,7 +336,7 @@ class Etg:
         """The stream of this month."""
         name = month(self._clock.now_ns())
         if self._stream is None or self._stream.name != name:
-            self._stream = journal.open(name, STREAM_KIND)
+            self._stream = journal.open(name, STREAM_KIND, framing=FORGETTABLE)
             self._seal_past_months(journal)
         return self._stream
 
