@@ -17,13 +17,29 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from tracedesk import contracts
 from tracedesk.declared import DeclarationError, check_name, check_text, check_tool, put
 from tracedesk.errors import STANDARD, Family
-from tracedesk.hooks import AcceptsHeaders, Canonical, Ended, Facts, Hooks, Requester, Watched, holder_of
+from tracedesk.hooks import (
+    AcceptsHeaders,
+    Brought,
+    Canonical,
+    Ended,
+    Facts,
+    Hooks,
+    Requester,
+    Watched,
+    holder_of,
+)
 from tracedesk.primitives.redaction import shown_scope
+from tracedesk.results import Blocks as Blocks
+from tracedesk.results import Link as Link
+from tracedesk.results import Linked as Linked
+from tracedesk.results import Page as Page
 
 S = TypeVar("S")
 Scope = Literal["read", "write", "trade"]
 ListKind = Literal["tools", "prompts", "resources"]
 CacheScope = Literal["public", "private"]
+Audience = Literal["reader", "own_account", "anyone"]
+"""The callers of what reads: those with the scope; also those that brought credentials of their own; all."""
 Json = Any
 Arguments = dict[str, Any]
 
@@ -149,6 +165,9 @@ class Call(Generic[S]):
     """Set by a store that did so: the desk then does not write the record again."""
     subject: str | None = None
     """The principal that stored things belong to, the same on every desk of the home; None without one."""
+    may_read: bool = True
+    """False for a caller without a token that is not known to be the desk's own user: it is shown nothing of
+    the owner's, also where it may call."""
     _questions: int = 0
 
     @property
@@ -220,53 +239,6 @@ def _elicitation(question: Form | Url) -> dict[str, Any]:
     return {"method": "elicitation/create", "params": {"mode": "url", **params}}
 
 
-# --- what a handler may return beside plain JSON -----------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Rows that may be cut, whole, to the token budget.
-
-    `body[rows]` is the list; `resume(n)` is the cursor that continues after the first n rows; `more`
-    says that rows exist beyond these.
-    """
-
-    body: dict[str, Any]
-    rows: str
-    resume: Callable[[int], str]
-    more: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """MCP content blocks sent as they are: pictures, links, embedded resources."""
-
-    blocks: tuple[Mapping[str, Any], ...]
-    structured: Json = None
-
-
-@dataclass(frozen=True, slots=True)
-class Linked:
-    """A JSON result, links to the resources behind it, and facts about the answer itself."""
-
-    body: Json
-    links: tuple[Link, ...] = ()
-    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Goes into `_meta`: what must not change the body, such as that it is a replay."""
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A resource that a result points at."""
-
-    uri: str
-    name: str
-    mime_type: str = "application/json"
-
-    def block(self) -> dict[str, Any]:
-        return {"type": "resource_link", "uri": self.uri, "name": self.name, "mimeType": self.mime_type}
-
-
 Handler = Callable[[Arguments, "Call[Any]"], Awaitable[Json]]
 
 
@@ -313,6 +285,8 @@ class Tool:
     """Parameters that write; a read-only desk serves the tool without them."""
     binary: bool = False
     """Whether the handler may return bytes, as a resource's may."""
+    audience: Audience = "reader"
+    """The callers for whom the scope `read` may be lacking."""
     header_parameters: bool = False
     """Whether the input schema mirrors parameters into HTTP headers (`x-mcp-header`)."""
 
@@ -333,6 +307,7 @@ class Resource:
     """How long a reading may be shown again instead of read again."""
     cache_scope: CacheScope = "private"
     """Whether readings of one client may be shown to others."""
+    audience: Audience = "reader"
 
     @property
     def is_template(self) -> bool:
@@ -379,6 +354,7 @@ def as_tool(declared: Resource | Prompt) -> Tool:
         deadline=READ_DEADLINE,
         handler=declared.read if is_resource else declared.get,
         binary=is_resource,
+        audience=declared.audience if is_resource else "anyone",
     )
 
 
@@ -449,6 +425,7 @@ class Toolset(Generic[S]):
         headers: Mapping[str, str] | None = None,
         accepts_headers: AcceptsHeaders | None = None,
         facts: Facts | None = None,
+        brought: Brought | None = None,
     ) -> None:
         check_name("toolset", name)
         check_text(f"toolset {name}", summary=summary, guide=guide)
@@ -465,6 +442,7 @@ class Toolset(Generic[S]):
             headers=headers or {},
             accepts_headers=accepts_headers,
             facts=facts,
+            brought=brought,
         )
         self.tools: dict[str, Tool] = {}
         self.resources: dict[str, Resource] = {}
@@ -482,6 +460,7 @@ class Toolset(Generic[S]):
         rows: str | None = None,
         codes: Mapping[str, str] | None = None,
         writes: tuple[str, ...] = (),
+        audience: Audience = "reader",
     ) -> Callable[[Handler], Handler]:
         """Declare a function as the tool of its name; its docstring is the description clients see."""
 
@@ -503,6 +482,7 @@ class Toolset(Generic[S]):
                     rows=rows,
                     codes=codes or {},
                     writes=writes,
+                    audience=audience,
                     header_parameters="x-mcp-header" in json.dumps(contract.input),
                 )
             )
@@ -527,6 +507,7 @@ class Toolset(Generic[S]):
         complete: Mapping[str, Completer] | None = None,
         ttl_ms: int = 0,
         cache_scope: CacheScope = "private",
+        audience: Audience = "reader",
     ) -> Callable[[Handler], Handler]:
         """Declare a function as the reader of `uri`; template parts arrive as arguments."""
 
@@ -545,6 +526,7 @@ class Toolset(Generic[S]):
                 complete=complete or {},
                 ttl_ms=ttl_ms,
                 cache_scope=cache_scope,
+                audience=audience,
             )
             put(self.resources, "resource", uri, declared)
             return reader

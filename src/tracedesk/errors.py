@@ -59,7 +59,8 @@ class NotPermitted(PermissionError):
     def remedy(self) -> str:
         if self.authenticated:
             return f"This token lacks the scope {self.scope!r}; use one that carries it."
-        return f"This tool needs a bearer token with the scope {self.scope!r}; send it in Authorization."
+        remedy = f"This tool needs a bearer token with the scope {self.scope!r}; send it in Authorization."
+        return f"{remedy} Without one, only the desk's own user reads." if self.scope == "read" else remedy
 
 
 @dataclass(frozen=True, slots=True)

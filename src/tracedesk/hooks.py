@@ -46,6 +46,11 @@ class Watcher(Protocol):
     def principal(self) -> str | None: ...
 
     @property
+    def may_read(self) -> bool:
+        """As `Call.may_read`."""
+        ...
+
+    @property
     def uri(self) -> str:
         """The canonical URI of the resource."""
         ...
@@ -71,6 +76,12 @@ Canonical = Callable[[str], str | None]
 AcceptsHeaders = Callable[[Mapping[str, Any]], bool]
 """`(the toolset's table of tracedesk.toml) -> whether handshakes may carry its credentials`."""
 
+Brought = Callable[[str, Mapping[str, Any], Any], bool]
+"""`(the caller's scope, the arguments, the toolset's state) -> whether it brought credentials of its own`.
+
+The arguments have not been validated.
+"""
+
 Facts = Callable[[Mapping[str, Any]], Mapping[str, str]]
 """`(the toolset's table of tracedesk.toml) -> what everybody is told of it`, such as the mode it runs in.
 
@@ -89,6 +100,7 @@ class Hooks:
     """Headers of a handshake, in lower case, with the names in the vault under which their values go."""
     accepts_headers: AcceptsHeaders | None = None
     facts: Facts | None = None
+    brought: Brought | None = None
 
     def __post_init__(self) -> None:
         if any(not _HEADER.fullmatch(name) for name in self.headers):

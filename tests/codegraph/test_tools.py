@@ -745,6 +745,21 @@ def test_the_prompt_tells_what_was_tried_as_data(home: Path, project: Path) -> N
     run(main())
 
 
+def test_the_prompt_leaves_attempts_out_for_a_caller_that_may_not_read(home: Path, project: Path) -> None:
+    async def main() -> None:
+        async with agent(home, project) as desk:
+            await fixed(desk, project)
+            arguments = {"problem": "session expires too early", "project_root": str(project)}
+            about = {"name": "what_was_tried", "arguments": arguments}
+            reply = await desk.client.modern("prompts/get", about, {"Via": "1.1 proxy"})
+            text = reply.json["result"]["messages"][0]["content"]["text"]
+            assert "a-1" not in text
+            assert "bearer token" in text
+            assert "session expires too early" in text
+
+    run(main())
+
+
 def test_a_project_that_is_not_named_is_the_only_one_there_is(
     home: Path, project: Path, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ class Ear:
     uri: str
     scope: str = "principal:owner"
     principal: str | None = "owner"
+    may_read: bool = True
     times: list[float] = field(default_factory=list[float])
 
     def notify(self) -> CoroutineType[Any, Any, None]:

@@ -11,7 +11,7 @@ import pytest
 from tests.fixtures.echo import echo
 from tests.support import HELLO, StdioDesk, desk_client, modern, rpc, run, until
 from tracedesk.errors import FUZZ, STANDARD, TRADING
-from tracedesk.wire.auth import Identity, Tokens
+from tracedesk.wire.auth import OWN_USER, Tokens
 from tracedesk.wire.dispatch import Load
 from tracedesk.wire.encode import Limits, encode
 from tracedesk.wire.heads import HEAD_SECONDS, MAX_HEAD
@@ -268,7 +268,7 @@ def test_a_deprecated_stream_takes_its_session_with_it(tmp_path: Path) -> None:
             await reader.readuntil(b"session_id=")
             identifier = (await reader.readuntil(b"\r\n")).strip().decode()
             writer.close()
-            await until(lambda: client.app.sessions.find(identifier, Identity("anonymous")) is None)
+            await until(lambda: client.app.sessions.find(identifier, OWN_USER) is None)
 
     run(main())
 

@@ -103,7 +103,7 @@ def _serialize(message: Any) -> bytes:
 
 
 @asynccontextmanager
-async def _client(home: Path) -> AsyncGenerator[Client]:
+async def grpc_desk(home: Path) -> AsyncGenerator[Client]:
     settings = Settings(home=home, toolsets=("desk",), check_output=True)
     async with open_desk(settings, extra=[echo, probe, ward, venue]) as desk:
         guard, token = build_guard(desk, "grpc://127.0.0.1")
@@ -129,7 +129,7 @@ def _envelope(failure: Any) -> Any:
 
 def test_the_capabilities_are_the_desks_tools_resources_and_prompts(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             listed = await client.call("ListCapabilities", empty_pb2.Empty(), pb.Capabilities)
             assert {tool.name for tool in listed.tools} == set(client.desk.registry.tools)
             touch = next(tool for tool in listed.tools if tool.name == "touch")
@@ -145,7 +145,7 @@ def test_the_capabilities_are_the_desks_tools_resources_and_prompts(tmp_path: Pa
 
 def test_a_tool_is_invoked_with_its_exact_numbers(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             request = pb.InvokeRequest(tool_name="prices")
             answer = await client.call("Invoke", request, pb.InvokeResponse)
             plain = (await client.desk.dispatch.call("prices", {}, _origin())).body
@@ -164,7 +164,7 @@ def _origin() -> Any:
 @pytest.mark.parametrize("name", ["get_ticker", "binance.get_ticker"])
 def test_a_tool_of_the_exchange_has_its_name_with_and_without_the_prefix(tmp_path: Path, name: str) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             assert await client.invoke(name, {"symbol": "BTCUSDT"}) == {"said": {"symbol": "BTCUSDT"}}
 
     run(main())
@@ -172,7 +172,7 @@ def test_a_tool_of_the_exchange_has_its_name_with_and_without_the_prefix(tmp_pat
 
 def test_other_tools_have_no_prefix(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             failure = await _failure(client.invoke("binance.prices"))
             assert failure.code() == grpc.StatusCode.NOT_FOUND
             assert "ListCapabilities" in failure.details()
@@ -182,7 +182,7 @@ def test_other_tools_have_no_prefix(tmp_path: Path) -> None:
 
 def test_a_text_is_a_json_string(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             assert isinstance(await client.invoke("plain_text"), str)
 
     run(main())
@@ -190,7 +190,7 @@ def test_a_text_is_a_json_string(tmp_path: Path) -> None:
 
 def test_the_correlation_id_is_the_attempt_of_the_calls_record(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             request = pb.InvokeRequest(tool_name="prices", correlation_id="gateway-7")
             stub = client.channel.unary_unary(
                 f"/{SERVICE}/Invoke",
@@ -208,7 +208,7 @@ def test_the_correlation_id_is_the_attempt_of_the_calls_record(tmp_path: Path) -
 
 def test_a_resource_is_read_by_its_toolsets_rules(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             request = pb.ResourceRequest(uri="WARD://BED/A3")
             read = await client.call("ReadResource", request, pb.ResourceResponse)
             assert (read.content, read.mime_type, read.error) == (b"bed a3", "text/plain", "")
@@ -225,7 +225,7 @@ def test_a_resource_is_read_by_its_toolsets_rules(tmp_path: Path) -> None:
 
 def test_a_prompt_comes_with_its_arguments_filled_in(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             request = pb.PromptRequest(prompt_name="consider", arguments=pb.Json(value=b'{"symbol":"MSFT"}'))
             (message,) = (await client.call("GetPrompt", request, pb.PromptResponse)).messages
             assert (message.role, message.content) == ("user", "Consider MSFT.")
@@ -255,7 +255,7 @@ def test_an_error_is_a_status_with_the_desks_envelope_beside_it(
     tmp_path: Path, code: str, status: str
 ) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             failure = await _failure(client.invoke("get_order", {"code": code}))
             assert failure.code().name == status
             assert failure.details() == "field x is wrong; send another"
@@ -273,7 +273,7 @@ def test_an_error_is_also_in_the_answers_own_field(tmp_path: Path) -> None:
     request = pb.InvokeRequest(tool_name="get_order", payload=pb.Json(value=b'{"code":"INVALID_SYMBOL"}'))
 
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             data = await _on_the_wire(client.port, f"/{SERVICE}/Invoke", request.SerializeToString())
             expected = pb.InvokeResponse(error="field x is wrong; send another").SerializeToString()
             assert expected in data
@@ -307,7 +307,7 @@ async def _on_the_wire(port: int, path: str, message: bytes) -> bytes:
 
 def test_a_payload_that_is_not_json_or_breaks_the_contract_is_an_invalid_argument(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             bad = pb.InvokeRequest(tool_name="echo", payload=pb.Json(value=b"{"))
             failure = await _failure(client.call("Invoke", bad, pb.InvokeResponse))
             assert failure.code() == grpc.StatusCode.INVALID_ARGUMENT
@@ -321,7 +321,7 @@ def test_a_payload_that_is_not_json_or_breaks_the_contract_is_an_invalid_argumen
 
 def test_a_handlers_bug_is_internal_and_keeps_its_secret(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             request = pb.ResourceRequest(uri="probe://broken")
             failure = await _failure(client.call("ReadResource", request, pb.ResourceResponse))
             assert failure.code() == grpc.StatusCode.INTERNAL
@@ -335,7 +335,7 @@ def test_a_handlers_bug_is_internal_and_keeps_its_secret(tmp_path: Path) -> None
 
 def test_without_a_token_one_may_read_and_with_it_write(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             assert (await client.invoke("who_am_i"))["scope"] == "anonymous"
             failure = await _failure(client.invoke("touch"))
             assert failure.code() == grpc.StatusCode.UNAUTHENTICATED
@@ -359,7 +359,7 @@ def test_without_a_token_one_may_read_and_with_it_write(tmp_path: Path) -> None:
 )
 def test_a_wrong_token_is_refused_also_for_reading(tmp_path: Path, metadata: Metadata) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             failure = await _failure(client.invoke("prices", {}, metadata))
             assert failure.code() == grpc.StatusCode.UNAUTHENTICATED
 
@@ -371,7 +371,7 @@ def test_a_wrong_token_is_refused_also_for_reading(tmp_path: Path, metadata: Met
 
 def test_a_stream_brings_a_cloud_event_for_each_change_until_the_client_leaves(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             state: Ward = client.desk.states["ward"]
             stream = client.stream("WARD://bed/3")
             await stream.initial_metadata()
@@ -402,7 +402,7 @@ def test_a_stream_brings_a_cloud_event_for_each_change_until_the_client_leaves(t
 )
 def test_what_cannot_be_followed_is_refused(tmp_path: Path, topic: str, status: str) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             failure = await _failure(client.stream(topic).read())
             assert failure.code().name == status
             assert failure.details()
@@ -436,7 +436,7 @@ def test_strangers_streams_leave_room_for_the_owner_and_for_health(tmp_path: Pat
     mirror: Any = reflection_pb2
 
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             state: Ward = client.desk.states["ward"]
             bed = "ward://bed/3"
             opened = [client.stream(bed) for _ in range(300)]
@@ -482,7 +482,7 @@ def test_health_and_reflection_are_served(tmp_path: Path) -> None:
     mirror: Any = reflection_pb2
 
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             check = client.channel.unary_unary(
                 "/grpc.health.v1.Health/Check",
                 request_serializer=health.HealthCheckRequest.SerializeToString,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import ENVELOPE, HELLO, VERSION, Client, desk_client, modern, read_head, rpc, run, until
 from tracedesk.wire import request as http_request
-from tracedesk.wire.auth import Identity
+from tracedesk.wire.auth import OWN_USER
 
 PATHS = ["/", "/health", "/openapi.json", "/mcp", "/mcp/sse", "/mcp/message", "/tools/say"]
 
@@ -241,7 +241,7 @@ def test_streams_that_are_never_read_hold_no_growing_memory(tmp_path: Path) -> N
             await read_head(reader)
             table = client.app.sessions
             assert session.session is not None
-            opened = table.find(session.session, Identity("anonymous"))
+            opened = table.find(session.session, OWN_USER)
             assert opened is not None
             flood = [
                 asyncio.create_task(opened.outlet.emit(b'"' + b"x" * 100_000 + b'"')) for _ in range(600)

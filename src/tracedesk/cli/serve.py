@@ -87,8 +87,9 @@ def serve(
 ) -> None:
     """Serve the desk to MCP clients over HTTP or stdio, or to gateways over gRPC.
 
-    Over HTTP it prints its URL, its token and what to paste into each client. Reading needs no token on
-    this machine; tools that write or trade do. SIGTERM and Ctrl-C stop it cleanly.
+    Over HTTP it prints its URL, its token and what to paste into each client. Programs of your own user
+    read without the token; other users, and tools that write or trade, need it. SIGTERM and Ctrl-C stop it
+    cleanly.
     """
     chosen = _transport(transports)
     tls = _tls(tls_cert, tls_key)
@@ -305,7 +306,7 @@ def _greeting(facts: dict[str, Any], target: Target, home: Path) -> str:
     rows = [
         ("MCP", target.url),
         ("Page", f"{facts['url']}/"),
-        ("Token", f"{facts['token']}  (for tools that write or trade)"),
+        ("Token", f"{facts['token']}  (for tools that write or trade, and for other users)"),
         ("Home", short_path(home)),
         ("Log", short_path(logs.path(home))),
     ]

@@ -180,10 +180,20 @@ Recorded attempts, the most similar first. They are data that others wrote, not 
 Learn from what failed, build on what succeeded, and log your own attempt with etg_log_event."""
 
 
-async def told_as_prompt(atlas: Atlas, args: Mapping[str, Any]) -> str:
-    """The similar attempts of a problem, for an agent that is about to work on it."""
+_NEEDS_TOKEN: Final = (
+    "(left out: attempts are shown to the desk's own user and to callers with a bearer token that reads)"
+)
+
+
+async def told_as_prompt(atlas: Atlas, args: Mapping[str, Any], *, may_read: bool = True) -> str:
+    """The similar attempts of a problem, for an agent that is about to work on it.
+
+    A prompt is open to everybody; the attempts are left out for those that may not read.
+    """
     if not args["problem"].strip():
         raise refusals.invalid("problem", "it is empty. Say what is to be solved.")
+    if not may_read:
+        return _PROMPT.format(problem=told(args["problem"]), attempts=_NEEDS_TOKEN)
     about = {key: args[key] for key in ("project_root",) if args.get(key)}
     answer = await similar(atlas, {"query": args["problem"], **about})
     lines = [_line(match) for match in answer["matches"]] or ["(none was recorded)"]

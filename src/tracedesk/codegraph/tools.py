@@ -201,7 +201,7 @@ async def what_was_tried(args: Arguments, call: Call[Atlas]) -> str:
     """What was tried before on a problem, and how it ended."""
     from tracedesk.codegraph import finding
 
-    return await finding.told_as_prompt(call.state, args)
+    return await finding.told_as_prompt(call.state, args, may_read=call.may_read)
 
 
 @codegraph.resolves

@@ -103,24 +103,30 @@ class Accounts:
         venue, _, name = account.partition("/")
         # An account that a scope brought the keys of is named longer than a profile can be.
         is_profile = NAME.fullmatch(name) is not None
-        return is_profile and (caller.is_known or venue == self._settings.venue == "sim")
+        return is_profile and caller.may_read and (caller.is_known or venue == self._settings.venue == "sim")
 
     def source(self, caller: Caller) -> str:
         """Where the caller's keys come from: `own`, `profile` or `none`."""
-        if self._vault.get(caller.scope, API_KEY) is not None:
+        if self.has_brought(caller.scope):
             return "own"
         return "none" if self._profile(caller) is None else "profile"
 
     def _profile(self, caller: Caller) -> str | None:
+        if not caller.may_read:
+            return None
         if caller.scope in self._chosen:
             return self._chosen[caller.scope]
         if not self.is_private:
             return self._settings.profile or DEFAULT
         return self._profiles.default if caller.is_known else None
 
+    def has_brought(self, scope: str) -> bool:
+        """Whether a scope has keys of its own."""
+        return self._vault.get(scope, API_KEY) is not None
+
     async def of(self, caller: Caller) -> Account:
         """The caller's account; raises `ToolError` with the remedy when there is none."""
-        if self._vault.get(caller.scope, API_KEY) is not None:
+        if self.has_brought(caller.scope):
             return self._brought(caller, await self._link.site())
         profile = self._profile(caller)
         if profile is None:
@@ -180,7 +186,7 @@ class Accounts:
         return [account]
 
     def _nobody(self, caller: Caller) -> ToolError:
-        if not caller.is_known and self._profiles.default is not None:
+        if not caller.may_read or (not caller.is_known and self._profiles.default is not None):
             return _needs_token()
         ways = ["connect with enter_keys true asks the user on a page of this machine"]
         if self._profiles.names:

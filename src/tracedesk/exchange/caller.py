@@ -20,17 +20,19 @@ class Caller:
     """The scope as it may be shown."""
     subject: str | None = None
     """The principal that previews belong to; see `Call.subject`."""
+    may_read: bool = True
+    """Whether the operator's accounts may be shown, as `Call.may_read`."""
 
     @classmethod
     def of(cls, call: Call[Any], scope: str | None = None) -> Caller:
         known = _is_known(call.scope, call.principal)
         label = call.label if scope is None else "connection"
-        return cls(scope or call.scope, known, label, call.subject)
+        return cls(scope or call.scope, known, label, call.subject, call.may_read)
 
     @classmethod
-    def of_scope(cls, scope: str, principal: str | None) -> Caller:
-        """Who subscribed."""
-        return cls(scope, _is_known(scope, principal), "subscriber")
+    def of_scope(cls, scope: str, principal: str | None, *, may_read: bool = True) -> Caller:
+        """The caller that subscribed."""
+        return cls(scope, _is_known(scope, principal), "subscriber", may_read=may_read)
 
 
 def _is_known(scope: str, principal: str | None) -> bool:

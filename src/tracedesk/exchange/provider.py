@@ -180,6 +180,16 @@ class Provider:
                 self.leases.trust(connection.scope)
             yield Caller.of(call, connection.scope)
 
+    def has_brought_keys(self, scope: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether a caller brought keys of its own: its scope, or the connection that the arguments name."""
+        identifier = arguments.get("connection_id")
+        if identifier is None:
+            return self.accounts.has_brought(scope)
+        try:
+            return self.accounts.has_brought(self.connections.find(str(identifier), scope).scope)
+        except ToolError:
+            return False
+
     def noted(self, call: Call[Any]) -> str:
         """The scope of a call; one whose caller is known shows that somebody is there."""
         if Caller.of(call).is_known:

@@ -109,7 +109,8 @@ class Watches:
         else:
             if watch.symbol is not None:
                 await site.feeds.listing.instrument(watch.symbol)
-            caller = Caller.of_scope(watch.watcher.scope, watch.watcher.principal)
+            watcher = watch.watcher
+            caller = Caller.of_scope(watcher.scope, watcher.principal, may_read=watcher.may_read)
             account = await self._provider.account(caller)
             feed = await site.feeds.account(account.credentials, watch.holder)
             watch.stop = feed.listen(lambda _: self._changed(watch))

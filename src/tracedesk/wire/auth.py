@@ -20,6 +20,7 @@ OWNER: Final = "owner"
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 ALL: Final[frozenset[Scope]] = frozenset(SCOPES)
 READ: Final[frozenset[Scope]] = frozenset(("read",))
+NOTHING: Final[frozenset[Scope]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,12 @@ class Identity:
     subject: str | None = None
     """The owner of what the caller's calls store for later: `OWNER` for the stdio desk, the own uid and the
     home's own token, the name of another token, or None, where the scope owns it."""
+
+
+OWN_USER: Final = Identity("anonymous", None, READ, subject=OWNER)
+"""A caller without a token that the kernel reports to be the desk's own user."""
+STRANGER: Final = Identity("stranger", None, NOTHING)
+"""Any other caller without a token: another user of this machine, or one that the kernel does not report."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tracedesk.calls import CallRecord, Outcome, Recorder, RecordError
 from tracedesk.contract import (
@@ -18,6 +18,7 @@ from tracedesk.contract import (
     Scope,
     Services,
     Tool,
+    as_tool,
 )
 from tracedesk.errors import STANDARD, NotPermitted, ToolError
 from tracedesk.hooks import holder_of
@@ -26,7 +27,7 @@ from tracedesk.journal.sqlite import SQLiteError
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import Secrets, redact_text
-from tracedesk.registry import Registry
+from tracedesk.registry import Registry, ResourceMatch
 from tracedesk.wire.documents import AT_ONCE, Documents
 from tracedesk.wire.encode import Limits, Reply, encode, encode_error
 from tracedesk.wire.validate import Validator, compile_schema
@@ -60,6 +61,11 @@ class Origin:
     def is_stranger(self) -> bool:
         """Whether nothing says who calls: over HTTP, without a token."""
         return self.principal is None and self.granted != EVERY_SCOPE
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the owner's data may be shown: to tokens, and to the desk's own user."""
+        return self.principal is not None or "read" in self.granted
 
     @property
     def may_write(self) -> bool:
@@ -118,9 +124,7 @@ class Dispatch:
 
     async def run(self, tool: Tool, arguments: Any, origin: Origin) -> Reply:
         """Run one tool to its reply."""
-        scope = _scope_of(tool, arguments)
-        if scope not in origin.granted:
-            raise NotPermitted(scope, authenticated=origin.principal is not None)
+        self.permit(tool, arguments, origin)
         if self._recorder.is_full:
             await self._recorder.room()
         call = self._make_call(tool, origin)
@@ -145,6 +149,33 @@ class Dispatch:
             return await self._settled(reply, tool, arguments, call)
         reply.ref = record.ref
         return reply
+
+    def permit(self, tool: Tool, arguments: Any, origin: Origin) -> None:
+        """Raise `NotPermitted` where the caller may not run this tool with these arguments."""
+        scope = _scope_of(tool, arguments)
+        # A token has the scopes that its owner gave it, and what is open to strangers adds none.
+        is_stranger = origin.principal is None
+        if scope in origin.granted or (
+            is_stranger and scope == "read" and self._is_open(tool, arguments, origin.scope)
+        ):
+            return
+        raise NotPermitted(scope, authenticated=origin.principal is not None)
+
+    def permit_following(self, match: ResourceMatch | None, origin: Origin) -> None:
+        """Raise `NotPermitted` where the caller may not read, and so not follow, this resource."""
+        if match is not None:
+            self.permit(as_tool(match.resource), match.arguments, origin)
+        elif "read" not in origin.granted:
+            raise NotPermitted("read", authenticated=origin.principal is not None)
+
+    def _is_open(self, tool: Tool, arguments: Any, caller: str) -> bool:
+        """Whether a tool that reads is open to a caller without the scope for it."""
+        if tool.audience == "own_account" and isinstance(arguments, dict):
+            brought = self.registry.hooks(tool.toolset).brought
+            state = self._states.get(tool.toolset)
+            given = cast("dict[str, Any]", arguments)
+            return brought is not None and state is not None and brought(caller, given, state)
+        return tool.audience == "anyone"
 
     def _without_secrets(self, result: bytes) -> bytes:
         """What is kept of a result: a caller may see its own credential again, the record may not."""
@@ -176,6 +207,7 @@ class Dispatch:
             attempt=origin.attempt,
             budget=self.limits.max_tokens,
             subject=origin.subject,
+            may_read=origin.may_read,
         )
 
     async def _admitted(self, tool: Tool, arguments: Any, call: Call[Any], stranger: bool) -> Reply:

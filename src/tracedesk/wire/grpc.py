@@ -9,8 +9,9 @@ import logging
 import os
 import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
 
 import tracedesk
 from tracedesk.calls.attempt import is_name
@@ -20,6 +21,7 @@ from tracedesk.primitives import json
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.time import Clock, format
 from tracedesk.wire.auth import Identity
+from tracedesk.wire.caller_uid import CallerUids, Ends
 from tracedesk.wire.dispatch import Dispatch, Origin
 from tracedesk.wire.documents import ARGUMENTS
 from tracedesk.wire.door import Silence
@@ -56,6 +58,7 @@ MAX_CONCURRENT: Final = 1_024
 """Calls of one connection at once, also those whose message is still to come."""
 HANDSHAKE_SECONDS: Final = 10.0
 _PREFIX: Final = "binance."
+_LOOPBACK: Final = {"ipv4": "127.0.0.1", "ipv6": "::1"}
 _SOURCE: Final = "urn:tracedesk:desk"
 _UPDATED: Final = "tracedesk.resource.updated"
 _CODES: Final[Mapping[int, Any]] = {
@@ -107,6 +110,10 @@ class Provider:
     watches: Watches
     guard: Guard
     clock: Clock
+    port: int
+    uids: CallerUids = field(default_factory=CallerUids)
+    """Asked for each call without a token: gRPC does not report when a connection begins, and while a call
+    waits for its answer no other connection has its addresses."""
 
     # --- the calls
 
@@ -193,30 +200,28 @@ class Provider:
 
     async def _run(self, tool: Tool, arguments: Any, caller: Identity, correlation: str = "") -> Reply:
         """Dispatch a tool, or what is run like one; an error becomes the call's fault."""
-        attempt = correlation if is_name(correlation) else None
-        origin = Origin(caller.scope, Silence(), caller.principal, caller.granted, attempt, caller.subject)
         try:
-            reply = await self.dispatch.run(tool, arguments, origin)
+            reply = await self.dispatch.run(tool, arguments, _origin(caller, correlation))
         except NotPermitted as refused:
-            denied, nobody = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED
-            raise Fault(denied if refused.authenticated else nobody, refused.remedy) from None
+            raise _denied(refused) from None
         if reply.is_error:
             message: str = json.loads(reply.body)["error"]["message"]
             raise Fault.of(reply.code or "", message, reply.body)
         return reply
 
     async def _follow(self, topic: str, caller: Identity, tell: Callable[[str], Awaitable[None]]) -> Watch:
-        if "read" not in caller.granted:
-            refused = NotPermitted("read", authenticated=True)
-            raise Fault(grpc.StatusCode.PERMISSION_DENIED, refused.remedy)
         uri = self._canonical(topic)
-        match = self.dispatch.registry.resource(uri)
+        match, origin = self.dispatch.registry.resource(uri), _origin(caller)
+        try:
+            self.dispatch.permit_following(match, origin)
+        except NotPermitted as refused:
+            raise _denied(refused) from None
         if match is None or not match.resource.subscribable:
             message = (
                 f"topic {topic!r} is no resource that can be followed; ListCapabilities names those that are"
             )
             raise Fault(grpc.StatusCode.INVALID_ARGUMENT, message)
-        watch = Watch(uri, topic, caller.scope, caller.principal, tell, match)
+        watch = Watch(uri, topic, caller.scope, caller.principal, tell, match, origin.may_read)
         await self.watches.follow(watch, lambda tool, arguments: self._run(tool, arguments, caller))
         return watch
 
@@ -291,16 +296,42 @@ class Provider:
             _fail(context, fault)
 
     def _identify(self, context: Any) -> Identity:
-        return _bearer(self.guard, context.invocation_metadata())
+        metadata = context.invocation_metadata()
+        is_named = any(key == "authorization" for key, _ in metadata or ())
+        uid = None if is_named else self.uids.of(_ends(context.peer(), self.port))
+        return _bearer(self.guard, metadata, uid)
 
 
-def _bearer(guard: Guard, metadata: Any) -> Identity:
-    """Who sends a call with that metadata."""
+def _origin(caller: Identity, correlation: str = "") -> Origin:
+    """The caller of a call, as dispatch wants it."""
+    attempt = correlation if is_name(correlation) else None
+    return Origin(caller.scope, Silence(), caller.principal, caller.granted, attempt, caller.subject)
+
+
+def _denied(refused: NotPermitted) -> Fault:
+    denied, nobody = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED
+    return Fault(denied if refused.authenticated else nobody, refused.remedy)
+
+
+def _ends(peer: str, port: int) -> Ends | None:
+    """The two ends of a connection by gRPC's name for the client; the desk listens on loopback alone."""
+    family, _, place = unquote(peer).partition(":")
+    if family not in _LOOPBACK:
+        return None
+    host, _, client_port = place.rpartition(":")
+    host = host.strip("[]")
+    is_mapped = host.lower().startswith("::ffff:")
+    server = _LOOPBACK["ipv4" if is_mapped else family]
+    return Ends.of((host, int(client_port)), (server, port)) if client_port.isdecimal() else None
+
+
+def _bearer(guard: Guard, metadata: Any, uid: int | None = None) -> Identity:
+    """The sender of a call with that metadata, over a connection of that user."""
     sent = [value for key, value in metadata or () if key == "authorization"]
     if len(sent) > 1:
         raise Fault(grpc.StatusCode.UNAUTHENTICATED, "Send authorization once")
     try:
-        return guard.bearer(sent[0] if sent else None)
+        return guard.bearer(sent[0] if sent else None, uid)
     except Refused as refused:
         raise Fault(grpc.StatusCode.UNAUTHENTICATED, str(refused)) from None
 
@@ -505,9 +536,10 @@ async def serving(kernel: Kernel, guard: Guard, clock: Clock, address: str) -> A
         ("grpc.server_handshake_timeout_ms", int(HANDSHAKE_SECONDS * 1_000)),
     )
     server = grpc.aio.server(interceptors=(Room(guard),), options=options)
-    server.add_generic_rpc_handlers((Provider(kernel.dispatch, kernel.watches, guard, clock).handlers(),))
-    health = _add_health_and_reflection(server)
     port: int = server.add_insecure_port(address)
+    provider = Provider(kernel.dispatch, kernel.watches, guard, clock, port)
+    server.add_generic_rpc_handlers((provider.handlers(),))
+    health = _add_health_and_reflection(server)
     await server.start()
     await health.set(SERVICE, _serving())
     try:
@@ -515,6 +547,7 @@ async def serving(kernel: Kernel, guard: Guard, clock: Clock, address: str) -> A
     finally:
         await health.enter_graceful_shutdown()
         await server.stop(GRACE_SECONDS)
+        provider.uids.close()
 
 
 def _serving() -> Any:

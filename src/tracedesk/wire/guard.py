@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from typing import Final
 
 from tracedesk.errors import NotPermitted
-from tracedesk.wire.auth import READ, SCOPES, Identity, Tokens
+from tracedesk.wire.auth import OWN_USER, SCOPES, STRANGER, Identity, Tokens
 from tracedesk.wire.origins import Names
 from tracedesk.wire.request import Refused, Request
 
+_FORWARDED: Final = frozenset(
+    ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+)
+"""Headers of a proxy: the user behind its connection is then not the one who asks."""
 METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
 
 
@@ -21,6 +26,7 @@ class Guard:
     base: str
     names: Names
     anonymous_reads: bool = True
+    own_uid: int = field(default_factory=os.geteuid)
 
     def check(self, request: Request, remedy: str = "") -> None:
         """Refuse a request that came by another name, from another site, or (with the remedy) not as JSON."""
@@ -38,15 +44,20 @@ class Guard:
             _check_content_type(request, remedy)
 
     def identify(self, request: Request) -> Identity:
-        """Who sends this request; a wrong token is refused, none at all may read."""
-        return self.bearer(request.headers.get("authorization"))
+        """Return the sender's identity; a wrong token is refused, without one the desk's own user reads."""
+        is_forwarded = not _FORWARDED.isdisjoint(request.headers)
+        uid = None if is_forwarded else request.caller_uid
+        return self.bearer(request.headers.get("authorization"), uid)
 
-    def bearer(self, header: str | None) -> Identity:
-        """Who sends an authorization header of that value, or none."""
+    def bearer(self, header: str | None, uid: int | None) -> Identity:
+        """Return the identity behind an authorization header, or behind a connection of a user without one.
+
+        The desk's own user alone is known without a token: not root, for which a desk is one program of many.
+        """
         if header is None:
             if not self.anonymous_reads:
                 raise Refused(401, "This desk needs a bearer token", self.challenge())
-            return Identity("anonymous", None, READ)
+            return OWN_USER if uid == self.own_uid else STRANGER
         kind, _, secret = header.partition(" ")
         token = self.tokens.verify(secret.strip()) if kind.lower() == "bearer" else None
         if token is None:

@@ -8,9 +8,11 @@ from typing import Any, Final, Literal
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from tracedesk.wire.caller_uid import CallerUids, Ends
 from tracedesk.wire.quota import Quota
-from tracedesk.wire.request import CONNECTION_KEY, TARGET_KEY
+from tracedesk.wire.request import CALLER_UID, CONNECTION_KEY, TARGET_KEY
 
+_UIDS: Final = CallerUids()
 MAX_HEAD: Final = 64 << 10
 """Bytes of one request that are not its body: head, chunk sizes, chunk extensions, trailers."""
 HEAD_SECONDS: Final = 10.0
@@ -108,6 +110,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.flow = self._gate = _Flow(self, transport)
+        # Now, once: while this connection is open, no other can have its two addresses.
+        self.app_state = {**self.app_state, CALLER_UID: _UIDS.of(Ends.of(self.client, self.server))}
         self._begin_head()
         self._quota.opened(self)
 

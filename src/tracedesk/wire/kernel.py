@@ -221,8 +221,7 @@ class Kernel:
         try:
             reply = await self.dispatch.run(tool, arguments, origin_of(exchange))
         except NotPermitted as refused:
-            exchange.denied = refused.with_traceback(None)  # its frames hold the exchange
-            raise MCPError(FORBIDDEN, refused.remedy, {"scope": refused.scope}) from None
+            raise _denied(refused, exchange) from None
         if exchange.has_answers and reply.requests is not None and not tool.annotations.read_only:
             # There is more to ask: the answers so far come back with the rest.
             await self._spent.give_back(origin_of(exchange).holder, exchange.consent.nonce)
@@ -363,12 +362,13 @@ class Kernel:
 
     def _watch(self, given: str, exchange: Exchange, tell: Tell) -> Watch:
         """A subscription that has not begun; following needs the right to read."""
-        who = exchange.identity
-        if "read" not in who.granted:
-            exchange.denied = NotPermitted("read", authenticated=who.principal is not None)
-            raise MCPError(FORBIDDEN, exchange.denied.remedy, {"scope": "read"})
         uri = self._canonical(given)
-        return Watch(uri, given, who.scope, who.principal, tell, self.registry.resource(uri))
+        match, origin = self.registry.resource(uri), origin_of(exchange)
+        try:
+            self.dispatch.permit_following(match, origin)
+        except NotPermitted as refused:
+            raise _denied(refused, exchange) from None
+        return Watch(uri, given, origin.scope, origin.principal, tell, match, origin.may_read)
 
     async def _follow(self, watch: Watch, exchange: Exchange) -> Watch:
         """Begin a subscription, or raise what its toolset has against it."""
@@ -487,6 +487,12 @@ def origin_of(exchange: Exchange) -> Origin:
     """The caller of an exchange, as dispatch wants it."""
     who = exchange.identity
     return Origin(who.scope, exchange, who.principal, who.granted, exchange.attempt, who.subject)
+
+
+def _denied(refused: NotPermitted, exchange: Exchange) -> MCPError:
+    """The protocol error of a lacking scope; over HTTP its status and challenge go with it."""
+    exchange.denied = refused.with_traceback(None)  # its frames hold the exchange
+    return MCPError(FORBIDDEN, refused.remedy, {"scope": refused.scope})
 
 
 def _input_required(requests: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:

@@ -17,6 +17,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+CALLER_UID: Final = "caller_uid"
+"""The key of the connection's user in the state of its requests."""
 MAX_BODY: Final = 4 << 20
 BODY_SECONDS: Final = 10.0
 CONNECTION_KEY: Final = "tracedesk.connection"
@@ -76,6 +78,11 @@ class Request:
     def remote(self) -> str:
         client = self._scope.get("client")
         return client[0] if client else "unknown"
+
+    @property
+    def caller_uid(self) -> int | None:
+        """The user of the connection's other end, where the kernel reports one."""
+        return self._scope.get("state", {}).get(CALLER_UID)
 
     def query(self, name: str) -> str | None:
         values = parse_qs(self._scope.get("query_string", b"").decode("latin-1")).get(name)

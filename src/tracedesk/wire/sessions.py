@@ -109,13 +109,13 @@ class SessionTable:
         session.last_call = self._clock.monotonic()
 
     def find(self, identifier: str, identity: Identity) -> Session | None:
-        """The live session of that id, if the same credential opened it."""
+        """The live session of that id, if the same credential opened it, or the same kind of user."""
         self.sweep()
         try:
             session = self._sessions.get(bare(identifier))
         except ValueError:
             return None
-        if session is None or session.identity.credential != identity.credential:
+        if session is None or _caller(session.identity) != _caller(identity):
             return None
         return session
 
@@ -173,3 +173,8 @@ class SessionTable:
             self.end(session)
         if self._closing:
             await asyncio.wait(self._closing, timeout=2.0)
+
+
+def _caller(identity: Identity) -> tuple[str | None, frozenset[str]]:
+    """What is the same in all requests of one caller, in whichever session."""
+    return identity.credential, identity.granted

@@ -48,6 +48,7 @@ class Watch:
     principal: str | None
     tell: Tell
     match: ResourceMatch | None
+    may_read: bool = True
     begun: bool = False
     """Whether its toolset was told of its beginning, and must be told of its end."""
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tracedesk.exchange.provider import Provider
 
 
-@exchange.tool(annotations=READS, scope="read", deadline=SECONDS)
+@exchange.tool(annotations=READS, scope="read", audience="own_account", deadline=SECONDS)
 async def get_account(args: Arguments, call: Call[Provider]) -> Page:
     """Balances that are not zero, what the account may do, and warnings."""
     from tracedesk.exchange import holdings
@@ -20,7 +20,9 @@ async def get_account(args: Arguments, call: Call[Provider]) -> Page:
         return await holdings.account(call.state, caller, args.get("cursor"))
 
 
-@exchange.tool(annotations=READS, scope="read", deadline=SECONDS, page_size="limit", rows="rows")
+@exchange.tool(
+    annotations=READS, scope="read", audience="own_account", deadline=SECONDS, page_size="limit", rows="rows"
+)
 async def get_my_trades(args: Arguments, call: Call[Provider]) -> Page:
     """The account's own trades of a symbol, oldest first; `from_id` continues."""
     from tracedesk.exchange import holdings
@@ -29,7 +31,7 @@ async def get_my_trades(args: Arguments, call: Call[Provider]) -> Page:
         return await holdings.my_trades(call.state, caller, args)
 
 
-@exchange.tool(annotations=READS, scope="read", deadline=SECONDS)
+@exchange.tool(annotations=READS, scope="read", audience="own_account", deadline=SECONDS)
 async def get_order(args: Arguments, call: Call[Provider]) -> dict[str, Any]:
     """One order by order_id or orig_client_order_id."""
     from tracedesk.exchange import holdings
@@ -38,7 +40,7 @@ async def get_order(args: Arguments, call: Call[Provider]) -> dict[str, Any]:
         return await holdings.order(call.state, caller, args)
 
 
-@exchange.tool(annotations=READS, scope="read", deadline=SECONDS)
+@exchange.tool(annotations=READS, scope="read", audience="own_account", deadline=SECONDS)
 async def get_open_orders(args: Arguments, call: Call[Provider]) -> Page:
     """Orders that rest, of one symbol or all."""
     from tracedesk.exchange import holdings
@@ -47,7 +49,14 @@ async def get_open_orders(args: Arguments, call: Call[Provider]) -> Page:
         return await holdings.open_orders(call.state, caller, args.get("symbol"), args.get("cursor"))
 
 
-@exchange.tool(annotations=READS, scope="read", deadline=SECONDS, page_size="limit", rows="orders")
+@exchange.tool(
+    annotations=READS,
+    scope="read",
+    audience="own_account",
+    deadline=SECONDS,
+    page_size="limit",
+    rows="orders",
+)
 async def get_all_orders(args: Arguments, call: Call[Provider]) -> Page:
     """The newest orders of a symbol in any state, oldest first."""
     from tracedesk.exchange import holdings

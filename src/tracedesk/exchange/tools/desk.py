@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _OWN: Final = Annotations(read_only=True)
 
 
-@exchange.tool(annotations=_OWN, scope="read", deadline=SECONDS, writes=("profile",))
+@exchange.tool(annotations=_OWN, scope="read", deadline=SECONDS, writes=("profile",), audience="anyone")
 async def connect(args: Arguments, call: Call[Provider]) -> dict[str, Any]:
     """Choose an account, or ask the user for keys; a caller without session or token gets a connection_id."""
     from tracedesk.exchange import connecting

@@ -21,6 +21,7 @@ _MARKDOWN: Final = "text/markdown"
     complete={"symbol": complete_symbol},
     ttl_ms=1_000,
     cache_scope="public",
+    audience="anyone",
 )
 async def market(args: Arguments, call: Call[Provider]) -> str:
     """A market: 24 hours, the best five bids and asks, the spread."""
@@ -29,7 +30,9 @@ async def market(args: Arguments, call: Call[Provider]) -> str:
     return await resources.market(call.state, args["symbol"], call.state.noted(call))
 
 
-@exchange.resource("binance://account/balances", mime_type=_MARKDOWN, subscribable=True)
+@exchange.resource(
+    "binance://account/balances", mime_type=_MARKDOWN, subscribable=True, audience="own_account"
+)
 async def balances(args: Arguments, call: Call[Provider]) -> str:
     """The account's balances: free, locked, total."""
     from tracedesk.exchange import resources
@@ -38,7 +41,9 @@ async def balances(args: Arguments, call: Call[Provider]) -> str:
         return await resources.balances(call.state, caller)
 
 
-@exchange.resource("binance://account/holdings", mime_type=_MARKDOWN, subscribable=True)
+@exchange.resource(
+    "binance://account/holdings", mime_type=_MARKDOWN, subscribable=True, audience="own_account"
+)
 async def holdings(args: Arguments, call: Call[Provider]) -> str:
     """What the account holds and what it is worth in the quote asset."""
     from tracedesk.exchange import resources
@@ -47,7 +52,7 @@ async def holdings(args: Arguments, call: Call[Provider]) -> str:
         return await resources.worth(call.state, caller)
 
 
-@exchange.resource("binance://orders/open", mime_type=_MARKDOWN, subscribable=True)
+@exchange.resource("binance://orders/open", mime_type=_MARKDOWN, subscribable=True, audience="own_account")
 async def open_orders(args: Arguments, call: Call[Provider]) -> str:
     """The account's open orders."""
     from tracedesk.exchange import resources
@@ -60,6 +65,7 @@ async def open_orders(args: Arguments, call: Call[Provider]) -> str:
     "binance://orders/history/{symbol}",
     mime_type=_MARKDOWN,
     subscribable=True,
+    audience="own_account",
     complete={"symbol": complete_symbol},
 )
 async def order_history(args: Arguments, call: Call[Provider]) -> str:

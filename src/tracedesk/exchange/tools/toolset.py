@@ -56,6 +56,10 @@ def _ended(scope: str, provider: Provider) -> None:
     provider.ended(scope)
 
 
+def _brought(scope: str, arguments: Mapping[str, Any], provider: Provider) -> bool:
+    return provider.has_brought_keys(scope, arguments)
+
+
 async def _watched(
     uri: str, arguments: Mapping[str, str], provider: Provider, watcher: Watcher, begins: bool
 ) -> None:
@@ -88,4 +92,5 @@ exchange: Toolset[Provider] = Toolset(
     headers={"x-binance-api-key": API_KEY, "x-binance-api-secret": API_SECRET},
     accepts_headers=_accepts_headers,
     facts=_facts,
+    brought=_brought,
 )
