@@ -57,7 +57,10 @@ _ANY_OBJECT: Final = {"type": "object"}
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A question to the user, answered with the fields of a flat JSON Schema; never for secrets."""
+    """A question to the user, answered with the fields of a flat JSON Schema; never for secrets.
+
+    The answer is the client's own word, so nothing that needs a person may rest on it.
+    """
 
     message: str
     schema: Mapping[str, Any]
@@ -207,13 +210,13 @@ class Call(Generic[S]):
         """Ask the user through the client; raises `ToolError` when the client cannot."""
         self._questions += 1
         name = key or f"question-{self._questions}"
-        with self._user_time():
+        with self.user_time():
             answers = await self.channel.ask({name: _elicitation(question)})
         reply: Mapping[str, Any] = answers[name]
         return Answer(reply.get("action", "cancel"), reply.get("content") or {})
 
     @contextmanager
-    def _user_time(self) -> Generator[None]:
+    def user_time(self) -> Generator[None]:
         """While the user thinks, the tool's own deadline stands still."""
         now = asyncio.get_running_loop().time
         left = self.deadline - now()

@@ -12,7 +12,8 @@ import pytest
 from tests.exchange.test_profiles import KEY, SECRET
 from tests.support import Reply, read_reply, run
 from tracedesk.exchange.credentials.keys import Keys
-from tracedesk.exchange.credentials.page import LIFE, Page, Pages
+from tracedesk.exchange.credentials.page import Page, Pages
+from tracedesk.exchange.one_time_page import LIFE, OneTimePage
 from tracedesk.primitives.time import ManualClock
 
 GOOD = urlencode({"api_key": KEY, "secret": SECRET})
@@ -28,7 +29,9 @@ async def pages() -> AsyncGenerator[tuple[Pages, ManualClock, list[tuple[str, Ke
         await made.close()
 
 
-async def ask(page: Page, body: str | None = None, *, path: str | None = None, **headers: str) -> Reply:
+async def ask(
+    page: OneTimePage, body: str | None = None, *, path: str | None = None, **headers: str
+) -> Reply:
     parts = urlsplit(page.url)
     assert parts.port is not None
     lines = {

@@ -9,10 +9,12 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, StdioServerParameters, types
 
+from tests.exchange.confirming import enter_code, file_of
 from tests.exchange.test_official_client import call
 from tests.official import Mode
 from tests.support import run
@@ -36,9 +38,9 @@ async def home(tmp_path: Path) -> AsyncGenerator[Path]:
 
 
 @asynccontextmanager
-async def desk(folder: Path, mode: Mode) -> AsyncGenerator[Client]:
+async def desk(folder: Path, mode: Mode, **more: Any) -> AsyncGenerator[Client]:
     words = ["-P", "-m", "tracedesk.cli", "--home", str(folder), "serve", "--stdio", "--toolsets", "exchange"]
-    async with Client(StdioServerParameters(command=sys.executable, args=words), mode=mode) as client:
+    async with Client(StdioServerParameters(command=sys.executable, args=words), mode=mode, **more) as client:
         yield client
 
 
@@ -59,6 +61,33 @@ def test_two_desks_share_a_market_and_each_account_has_its_own_money(tmp_path: P
             assert (await money(two))["BTC"] == "1.00000000"
             status = [(await call(client, "provider_status"))["venue"]["rest"] for client in (one, two)]
             assert status[0] == status[1]
+
+    run(main())
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_over_stdio_an_order_waits_for_the_code_in_the_home_in_both_eras(tmp_path: Path, mode: Mode) -> None:
+    async def main() -> None:
+        questions = list[dict[str, Any]]()
+
+        async def person(context: Any, params: Any) -> Any:
+            question = params.model_dump(by_alias=True)
+            questions.append(question)
+            if len(questions) > 1:
+                assert (await enter_code(question)).status == 200
+                return types.ElicitResult(action="accept")
+            return types.ElicitResult(action="decline")
+
+        async with home(tmp_path) as folder:
+            folder.mkdir(mode=0o700)
+            (folder / "tracedesk.toml").write_text('[exchange]\nconfirm = "always"\n')
+            async with desk(folder, mode, elicitation_callback=person) as client:
+                for decided in ("PREVIEW_INVALID", "FILLED"):
+                    token = (await call(client, "preview_order", **ORDER))["preview_token"]
+                    answer = await client.call_tool("place_order", {**ORDER, "preview_token": token})
+                    assert decided in str(answer.content)
+            assert [question["mode"] for question in questions] == ["url", "url"]
+            assert file_of(questions[1]).is_relative_to(folder)
 
     run(main())
 

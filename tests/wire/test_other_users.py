@@ -109,7 +109,7 @@ def test_another_user_with_a_token_that_reads_is_served(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with desk_client(tmp_path) as client, other_user(client.port) as user:
-            for path, body, headers in (READINGS[0], READINGS[2], ("/tools/say", {}, {})):
+            for path, body, headers in (READINGS[0], READINGS[2], READINGS[6]):
                 answer = await user.post(path, body, {**headers, "Authorization": f"Bearer {secret}"})
                 assert answer.status == 200, answer
 

@@ -12,7 +12,7 @@ from tracedesk.contract import Call, Url
 from tracedesk.errors import ToolError
 from tracedesk.exchange import shapes
 from tracedesk.exchange.caller import Caller
-from tracedesk.exchange.credentials.page import LIFE
+from tracedesk.exchange.one_time_page import LIFE
 from tracedesk.jobs import in_thread
 from tracedesk.primitives import time
 

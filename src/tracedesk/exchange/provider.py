@@ -138,6 +138,7 @@ class Provider:
                 self.connections.sweep()
                 self.leases.sweep()
                 await self.pages.sweep()
+                await self.orders.confirmations.sweep()
 
     async def _renew(self) -> None:
         """Keep subscriptions alive through a venue that went and came back."""

@@ -16,6 +16,9 @@ MAX_PATH = 4096
 MAX_NAME = 255
 """Bytes of a path and of one component, as Linux and macOS limit them."""
 
+PRIVATE = "tracedesk-private"
+"""The name of folders that hold what no tool may show, in whichever root they lie."""
+
 Reason = Literal[
     "empty",
     "nul",
@@ -98,9 +101,12 @@ class Jail:
         self._check(path)
         with self._explained(path):
             base = self._base(root, path)
-            relative = _below(base, os.path.realpath(os.path.join(base, path)))
+            real = os.path.realpath(os.path.join(base, path))
+            relative = _below(base, real)
         if relative is None:
             raise self._refused("outside", path, "lies outside the root")
+        if PRIVATE in real.split("/"):
+            raise self._refused("outside", path, "lies in a folder that is never opened")
         return Location(base, relative)
 
     def open_read(self, root: str | None, path: str) -> BinaryIO:

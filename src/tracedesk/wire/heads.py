@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 from typing import Any, Final, Literal
 
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -13,6 +14,7 @@ from tracedesk.wire.quota import Quota
 from tracedesk.wire.request import CALLER_UID, CONNECTION_KEY, TARGET_KEY
 
 _UIDS: Final = CallerUids()
+atexit.register(_UIDS.close)
 MAX_HEAD: Final = 64 << 10
 """Bytes of one request that are not its body: head, chunk sizes, chunk extensions, trailers."""
 HEAD_SECONDS: Final = 10.0

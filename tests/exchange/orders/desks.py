@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
+from tests.exchange.confirming import Enters, enter_code
 from tests.exchange.orders.lying import BTCUSDT, LyingVenue, serving
 from tracedesk.calls import CallLog
 from tracedesk.contract import Annotations, Call, Channel, Services, Tool
@@ -87,6 +88,8 @@ class User(Channel):
     answer: Mapping[str, Any] | None = None
     """None is a client that cannot be asked."""
     asked: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    enters: Enters = enter_code
+    """What its user does on the page, before the client answers."""
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
@@ -100,10 +103,13 @@ class User(Channel):
         if self.answer is None:
             raise ClientCannot("elicitation")
         self.asked += requests.values()
+        if self.answer == YES:
+            for request in requests.values():
+                await self.enters(request["params"])
         return dict.fromkeys(requests, self.answer)
 
 
-YES: Final = {"action": "accept", "content": {"confirm": True}}
+YES: Final = {"action": "accept"}
 
 
 @dataclass(slots=True)

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.exchange.confirming import do_nothing, enter_code, file_of, refuse, submit
 from tests.exchange.orders.desks import LIVE, YES, User, trader
 from tests.support import run
 from tracedesk.contract import InputRequired
+from tracedesk.exchange.orders.pace import Pace
 from tracedesk.exchange.settings import Caps, Exchange
+from tracedesk.primitives import json
 
 
 def test_a_read_only_desk_sends_nothing(tmp_path: Path) -> None:
@@ -83,28 +86,136 @@ def test_a_live_order_is_sent_only_when_the_user_says_so(tmp_path: Path) -> None
     run(main())
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"action": "decline"},
-        {"action": "cancel"},
-        {"action": "accept", "content": {"confirm": False}},
-        {"action": "accept", "content": {}},
-        {"action": "accept", "content": {"confirm": "yes"}},
-    ],
-)
-def test_anything_but_a_clear_yes_sends_nothing_and_ends_the_preview(
-    tmp_path: Path, answer: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_user_who_declines_in_the_client_ends_the_preview(tmp_path: Path, action: str) -> None:
     async def main() -> None:
         async with trader(tmp_path, of=LIVE) as it:
-            it.user.answer = answer
+            it.user.answer = {"action": action}
             token = (await it.preview())["preview_token"]
             refused = await it.refusal(token=token)
             assert (refused.code, refused.details) == ("PREVIEW_INVALID", {"reason": "declined"})
             it.user.answer = YES
             assert (await it.refusal(token=token)).code == "PREVIEW_INVALID"
             assert not it.venue.posted
+
+    run(main())
+
+
+def test_a_user_who_declines_on_the_page_ends_the_preview(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with trader(tmp_path, of=LIVE) as it:
+            it.user.answer, it.user.enters = YES, refuse
+            token = (await it.preview())["preview_token"]
+            refused = await it.refusal(token=token)
+            assert (refused.code, refused.details) == ("PREVIEW_INVALID", {"reason": "declined"})
+            assert (await it.refusal(token=token)).code == "PREVIEW_INVALID"
+            assert not it.venue.posted
+
+    run(main())
+
+
+@pytest.mark.parametrize("content", [None, {}, {"confirm": True}, {"code": "x"}, {"decision": "send"}])
+def test_the_answer_of_a_client_confirms_nothing_by_itself(
+    tmp_path: Path, content: dict[str, Any] | None
+) -> None:
+    async def main() -> None:
+        async with trader(tmp_path, of=LIVE, pace=Pace(confirms=0.0)) as it:
+            it.user.answer = {"action": "accept", **({} if content is None else {"content": content})}
+            it.user.enters = do_nothing
+            token = (await it.preview())["preview_token"]
+            for _ in range(3):
+                refused = await it.refusal(token=token)
+                assert refused.code == "APPROVAL_PENDING"
+                assert "nothing was sent" in refused.message
+            assert not it.venue.posted
+            # One question, however often it is put; what is entered on its page counts with the next call.
+            assert len({json.dumps(asked).decode() for asked in it.user.asked}) == 1
+            await enter_code(it.user.asked[0]["params"])
+            assert (await it.place(token=token))["status"] == "NEW"
+            assert len(it.user.asked) == 3
+
+    run(main())
+
+
+def test_a_code_confirms_one_order_and_no_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with trader(tmp_path, of=LIVE, pace=Pace(confirms=0.0)) as it:
+            it.user.answer, it.user.enters = YES, do_nothing
+            tokens = [(await it.preview(price=price))["preview_token"] for price in ("49900", "49901")]
+            for token, price in zip(tokens, ("49900", "49901"), strict=True):
+                assert (await it.refusal(token=token, price=price)).code == "APPROVAL_PENDING"
+            one, two = (asked["params"] for asked in it.user.asked)
+            foreign = file_of(two).read_text(encoding="ascii").strip()
+            assert (await submit(one, code=foreign, decision="send")).status == 422
+            assert (await enter_code(one)).status == 200
+            assert not file_of(one).exists()
+            assert (await it.refusal(token=tokens[1], price="49901")).code == "APPROVAL_PENDING"
+            assert (await it.place(token=tokens[0], price="49900"))["status"] == "NEW"
+            assert len(it.venue.posted) == 1
+
+    run(main())
+
+
+def test_five_wrong_codes_end_the_preview(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with trader(tmp_path, of=LIVE, pace=Pace(confirms=0.0)) as it:
+            it.user.answer, it.user.enters = YES, do_nothing
+            token = (await it.preview())["preview_token"]
+            assert (await it.refusal(token=token)).code == "APPROVAL_PENDING"
+            question = it.user.asked[0]["params"]
+            right = file_of(question).read_text(encoding="ascii").strip()
+            statuses = [(await submit(question, code="aaaa", decision="send")).status for _ in range(5)]
+            assert statuses == [422] * 4 + [404]
+            assert (await submit(question, code=right, decision="send")).status == 404
+            assert not file_of(question).exists()
+            assert (await it.refusal(token=token)).code == "PREVIEW_INVALID"
+            assert not it.venue.posted
+
+    run(main())
+
+
+def test_a_code_that_nobody_used_ends_with_its_order_and_with_its_desk(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with trader(tmp_path, of=LIVE, pace=Pace(confirms=0.0)) as it:
+            it.user.answer, it.user.enters = YES, do_nothing
+            for _ in range(2):
+                assert (await it.refusal()).code == "APPROVAL_PENDING"
+            late, left = (file_of(asked["params"]) for asked in it.user.asked)
+            assert late.exists()
+            it.clock.advance(301)
+            await it.desk.confirmations.sweep()
+            assert (late.exists(), left.exists()) == (False, False)
+            assert (await it.refusal()).code == "APPROVAL_PENDING"
+            last = file_of(it.user.asked[-1]["params"])
+            assert last.exists()
+        assert not last.exists()
+
+    run(main())
+
+
+def test_a_question_ends_with_the_session_that_asked_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with trader(tmp_path, of=LIVE, pace=Pace(confirms=0.0)) as it:
+            it.user.answer, it.user.enters = YES, do_nothing
+            assert (await it.refusal()).code == "APPROVAL_PENDING"
+            question = it.user.asked[0]["params"]
+            it.desk.ended("session:another")
+            assert file_of(question).exists()
+            it.desk.ended(it.party.scope)
+            assert not file_of(question).exists()
+            assert (await submit(question, decision="decline")).status == 404
+
+    run(main())
+
+
+def test_two_calls_about_one_order_ask_one_question(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with trader(tmp_path, of=LIVE, pace=Pace(confirms=0.0)) as it:
+            it.user.answer, it.user.enters = YES, do_nothing
+            token = (await it.preview())["preview_token"]
+            refusals = await asyncio.gather(it.refusal(token=token), it.refusal(token=token))
+            assert [refused.code for refused in refusals] == ["APPROVAL_PENDING"] * 2
+            assert len({asked["params"]["url"] for asked in it.user.asked}) == 1
 
     run(main())
 
@@ -120,6 +231,9 @@ def test_an_order_that_was_declined_once_is_not_sent_for_a_yes_to_another_call(t
                 async def ask(self, requests: Mapping[str, Any]) -> Mapping[str, Any]:
                     asked.set()
                     await said.wait()
+                    for request in requests.values():
+                        assert not file_of(request["params"]).exists()
+                        assert (await submit(request["params"])).status == 404
                     return dict.fromkeys(requests, YES)
 
             other = asyncio.ensure_future(replace(it, user=Slow()).refusal(token=token))

@@ -97,6 +97,7 @@ class OrderDesk:
         self._closes_store = shared is None
         store = SharedStore(Home(home).run, clock) if shared is None else shared
         self.previews = Previews(clock, settings.preview_seconds, store)
+        self.confirmations = confirming.Confirmations(home, settings, self.previews, clock, secrets)
         self._parties = parties
         self._gather = gather
         self.run = run
@@ -111,6 +112,7 @@ class OrderDesk:
     async def stop(self) -> None:
         """Wait for what is being sent, and close."""
         await self._halting.stop()
+        await self.confirmations.close()
         while self._at_work:
             await asyncio.wait(self._at_work)
         await in_thread(self.ledger.close)
@@ -169,7 +171,7 @@ class OrderDesk:
         await self._begin(party)
         ticket = Ticket.of(order)
         preview = await self._found(party, token, ticket)
-        await confirming.confirm(self.settings, self.previews, preview, call)
+        await self.confirmations.confirm(preview, call, self.pace.confirms)
         errand = Errand()
         work = self._place(party, preview, call, errand)
         shown = {"mode": self.settings.mode, "account": party.account, "symbol": ticket.symbol}
@@ -547,6 +549,7 @@ class OrderDesk:
     def ended(self, scope: str) -> None:
         """A caller has gone: its previews go with it."""
         self.previews.forget(scope)
+        self.confirmations.drop(scope)
 
     async def look(self) -> None:
         """Do what has fallen due; a started desk does it by itself."""

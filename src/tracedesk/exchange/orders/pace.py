@@ -24,5 +24,7 @@ class Pace:
     """How often orders of unknown outcome are asked about."""
     sweep: float = 1.0
     """How soon cancelling everything is tried again where it failed; later each time."""
+    confirms: float = 45.0
+    """How long a call waits for the person that was sent to the page, before it is answered."""
     answer: float = 2.0
     """How long before its deadline a call is answered that still waits for the venue."""
