@@ -21,6 +21,7 @@ from tracedesk import contracts
 from tracedesk.codegraph import desk as codegraph_desk
 from tracedesk.codegraph.tools import codegraph
 from tracedesk.journal import Journal, Reader, sqlite
+from tracedesk.primitives.paths import PRIVATE
 from tracedesk.primitives.tokens import at_most
 from tracedesk.wire.dispatch import Origin
 from tracedesk.wire.publish import describe
@@ -751,11 +752,30 @@ def test_the_prompt_leaves_attempts_out_for_a_caller_that_may_not_read(home: Pat
             await fixed(desk, project)
             arguments = {"problem": "session expires too early", "project_root": str(project)}
             about = {"name": "what_was_tried", "arguments": arguments}
-            reply = await desk.client.modern("prompts/get", about, {"Via": "1.1 proxy"})
+            reply = await desk.client.modern(
+                "prompts/get", about, {"Via": "1.1 proxy", "Authorization": None}
+            )
             text = reply.json["result"]["messages"][0]["content"]["text"]
             assert "a-1" not in text
             assert "bearer token" in text
             assert "session expires too early" in text
+
+    run(main())
+
+
+def test_a_home_inside_a_project_has_a_folder_that_no_index_takes(home: Path, project: Path) -> None:
+    async def main() -> None:
+        kept = project / "home" / "run" / PRIVATE / "note.md"
+        kept.parent.mkdir(parents=True)
+        kept.write_text("# qqqq-wwww-eeee\n")
+        kept.parent.with_name("open.md").write_text("# qqqq-wwww-eeee\n")
+        async with agent(home, project) as desk:
+            await indexed(desk, project)
+            await desk.call(
+                "graph_update_files", project_root=str(project), files=[str(kept.relative_to(project))]
+            )
+            found = await desk.call("graph_search", project_root=str(project), query="qqqq wwww eeee")
+            assert [each["file"] for each in found["files"]] == ["home/run/open.md"]
 
     run(main())
 

@@ -16,6 +16,7 @@ from tracedesk.codegraph.graph.patterns import (
     Rules,
     rules_of,
 )
+from tracedesk.primitives.paths import PRIVATE
 
 Verdict = Literal["ignored", "secret"]
 ReadText = Callable[[str], str | None]
@@ -28,7 +29,7 @@ _SECRET_FILES: Final = (
     "service-account*.json", "secrets.json", "secrets.yml", "secrets.yaml", "secrets.toml",
 )  # fmt: skip
 _EXAMPLES: Final = (".env.example", ".env.sample", ".env.template", ".env.dist")
-_SECRET_FOLDERS: Final = frozenset({".aws", ".ssh", ".gnupg", ".kube", ".docker", ".azure"})
+_SECRET_FOLDERS: Final = frozenset({".aws", ".ssh", ".gnupg", ".kube", ".docker", ".azure", PRIVATE})
 _FOLDERS: Final = frozenset({
     ".git", ".hg", ".svn", ".bzr", "node_modules", "bower_components", ".venv", "venv", "__pycache__",
     ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".eggs", ".gradle", ".idea",
