@@ -6,16 +6,17 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, cast
 
 import tracedesk
+from tracedesk import rollback
 from tracedesk.home import FOLDERS, FORMAT, HomeError, HomeTooNew, alone, read_format
 from tracedesk.journal import JournalError, Reader, StreamPruned, verify
-from tracedesk.journal.sqlite import NotADBError, SQLiteError, connect
+from tracedesk.journal.sqlite import Connection, NotADBError, SQLiteError, connect
 from tracedesk.primitives import json
 from tracedesk.primitives.disk import sync
 from tracedesk.primitives.redaction import redact_text
@@ -273,22 +274,28 @@ class _Copying:
     def run(self) -> None:
         for name in FOLDERS:
             (self._target / name).mkdir(mode=0o700)
-        for path in self._in_order():
-            self._copy(path)
+        self._copy_all(self._walk.under(self._home / "inbox"))
+        self._copy_all(self._named(_INDEXES))
+        # Of one moment: neither file may store a head that the copy of the other lacks.
+        with rollback.snapshot(self._home) as opened:
+            self._copy_all(self._named(_RECORDS), opened)
+        others = (*_INDEXES, *_RECORDS, "inbox", "payloads")
+        self._copy_all(self._walk.under(self._home, without=others))
+        self._copy_all(self._walk.under(self._home / "payloads"))
 
-    def _in_order(self) -> Iterator[Path]:
-        first = (*_INDEXES, *_RECORDS)
-        yield from self._walk.under(self._home / "inbox")
-        yield from (path for name in first if (path := self._home / name).exists())
-        yield from self._walk.under(self._home, without=(*first, "inbox", "payloads"))
-        yield from self._walk.under(self._home / "payloads")
+    def _named(self, names: tuple[str, ...]) -> Iterator[Path]:
+        return (path for name in names if (path := self._home / name).exists())
 
-    def _copy(self, source: Path) -> None:
+    def _copy_all(self, paths: Iterator[Path], opened: Mapping[str, Connection] | None = None) -> None:
+        for path in paths:
+            self._copy(path, (opened or {}).get(path.name))
+
+    def _copy(self, source: Path, opened: Connection | None) -> None:
         relative = self._walk.relative(source)
         target = self._target / relative
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            item = self._copied(source, target, relative)
+            item = self._copied(source, target, relative, opened)
         except FileNotFoundError:
             target.unlink(missing_ok=True)  # it went between the listing and now, like drained inbox files
         except SQLiteError as problem:
@@ -298,11 +305,11 @@ class _Copying:
             self._done += item.bytes
             self._tell(0, relative)
 
-    def _copied(self, source: Path, target: Path, relative: str) -> Item:
+    def _copied(self, source: Path, target: Path, relative: str, opened: Connection | None) -> Item:
         if source.suffix != ".db":
             return self._file(source, target, relative)
         try:
-            copy_database(source, target, lambda done: self._tell(done, relative))
+            copy_database(source, target, lambda done: self._tell(done, relative), opened)
         except NotADBError:
             target.unlink()
             return self._file(source, target, relative)
@@ -326,8 +333,15 @@ class _Copying:
             self._progress(self._done + done, self._total, name)
 
 
-def copy_database(source: Path, target: Path, progress: Callable[[int], None] | None = None) -> None:
+def copy_database(
+    source: Path,
+    target: Path,
+    progress: Callable[[int], None] | None = None,
+    opened: Connection | None = None,
+) -> None:
     """Copy one SQLite file as it stands now, in small steps, while others write it.
+
+    A connection that is open in a read transaction is copied as that transaction sees the file.
 
     The read transaction pins one state: without it every write of another process would start the copy
     over. Writers are not held up; only the write-ahead log cannot be reset until the copy is done.
@@ -335,12 +349,9 @@ def copy_database(source: Path, target: Path, progress: Callable[[int], None] | 
     if not source.exists():
         raise FileNotFoundError(source)
     _private(target).close()
-    with closing(connect(source, read_only=True)) as origin, closing(connect(target)) as copy:
-        origin.execute("PRAGMA busy_timeout = 5000")
+    with _reading(source, opened) as origin, closing(connect(target)) as copy:
         copy.execute("PRAGMA synchronous = OFF")
-        origin.execute("BEGIN")
         page = int(origin.pragma("page_size"))
-        origin.pragma("user_version")  # the first read fixes the state
         with copy.backup("main", origin, "main") as steps:
             while not steps.done:
                 steps.step(_PAGES)
@@ -350,6 +361,19 @@ def copy_database(source: Path, target: Path, progress: Callable[[int], None] | 
         copy.execute("PRAGMA journal_mode = DELETE")
     with target.open("rb+") as file:
         _sync(file)
+
+
+@contextmanager
+def _reading(source: Path, opened: Connection | None) -> Generator[Connection]:
+    """A connection in a read transaction."""
+    if opened is not None:
+        yield opened
+        return
+    with closing(connect(source, read_only=True)) as origin:
+        origin.execute("PRAGMA busy_timeout = 5000")
+        origin.execute("BEGIN")
+        origin.pragma("user_version")  # the first read fixes the state
+        yield origin
 
 
 def journal_heads(path: Path) -> dict[str, dict[str, Any]] | None:
@@ -408,6 +432,7 @@ def check(folder: Path, *, progress: Progress | None = None) -> Verdict:
             _check_item(present[name], item, verdict)
             if progress is not None:
                 progress(verdict.bytes, manifest.bytes, name)
+    verdict.faults += [(loss.file, loss.problem_by) for loss in rollback.check(folder)]
     return verdict
 
 

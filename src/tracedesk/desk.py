@@ -22,6 +22,7 @@ from tracedesk.primitives import supervision
 from tracedesk.primitives.redaction import Secrets, redact_text
 from tracedesk.primitives.time import Clock, SystemClock, format
 from tracedesk.registry import Registry
+from tracedesk.rollback import Witnesses
 from tracedesk.shared import SharedStore
 from tracedesk.toolsets import TOOLSETS, built, load
 from tracedesk.vault import Vault
@@ -44,6 +45,7 @@ class Desk:
     secrets: Secrets
     vault: Vault
     calls: CallLog
+    witnesses: Witnesses
     book: CallBook
     payloads: Payloads
     shared: SharedStore
@@ -212,7 +214,8 @@ async def open_desk(
     secrets = Secrets()
     toolsets = [*load(settings.toolsets or built()), *extra]
     payloads = Payloads(home.payloads)
-    calls = CallLog(home.trace, clock, secrets, payloads)
+    witnesses = Witnesses.of(home.path)
+    calls = CallLog(home.trace, clock, secrets, payloads, witnesses.trace)
     book = CallBook(calls, payloads)
     shared = SharedStore(home.run, clock)
     async with AsyncExitStack() as stack:
@@ -225,6 +228,7 @@ async def open_desk(
             secrets=secrets,
             vault=Vault(secrets),
             calls=calls,
+            witnesses=witnesses,
             book=book,
             payloads=payloads,
             shared=shared,

@@ -16,6 +16,7 @@ from tracedesk.calls.record import PREFIX, CallRecord, Outcome, bodies, is_inlin
 from tracedesk.contract import Call, Source, Tool
 from tracedesk.journal import Entry, Journal, JournalError, Reader, forgetting
 from tracedesk.journal.file import SMALL_PAGE, key
+from tracedesk.journal.heads import Witness
 from tracedesk.journal.sqlite import Connection, SQLiteError, insert
 from tracedesk.journal.stream import FORGETTABLE, every
 from tracedesk.payloads import Payloads
@@ -69,8 +70,16 @@ class RecordError(Exception):
 class CallLog:
     """Records calls without delaying reads: one thread writes, and only state-changing calls wait for it."""
 
-    def __init__(self, path: Path, clock: Clock, secrets: Secrets, payloads: Payloads) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        secrets: Secrets,
+        payloads: Payloads,
+        witness: Witness | None = None,
+    ) -> None:
         self.path = path
+        self.witness = witness
         self.total = 0
         self.errors = 0
         self.unwritten = 0
@@ -248,7 +257,7 @@ class CallLog:
                 journal.close()
 
     def _open(self) -> Journal:
-        journal = Journal(self.path, self._clock, page=SMALL_PAGE)
+        journal = Journal(self.path, self._clock, page=SMALL_PAGE, witness=self.witness)
         prepare(journal)
         self._seal_past_months(journal)
         return journal

@@ -48,7 +48,7 @@ def examine(home: Path | None) -> Iterator[Finding]:
     yield from _python()
     yield from _packages()
     yield judged
-    for check in (_home, _space, _tokens, _port, _toolsets, _clients, _protocol):
+    for check in (_home, _space, _rollback, _tokens, _port, _toolsets, _clients, _protocol):
         yield from _guarded(check, settings)
 
 
@@ -222,6 +222,23 @@ def _journals(home: Path, wal: int) -> Iterator[Finding]:
         yield Finding("journals", "fail", detail, "Restore them from a backup.", figures)
     else:
         yield Finding("journals", "ok", detail, None, figures)
+
+
+def _rollback(settings: Settings) -> Iterator[Finding]:
+    """A file that was replaced by an older copy, while the other one went on."""
+    from tracedesk.rollback import LEDGER, REMEDY, TRACE, check
+
+    home = settings.home
+    if not any((home / name).exists() for name in (TRACE, LEDGER)):
+        return
+    losses = check(home)
+    figures = {"losses": [loss.document() for loss in losses]}
+    if losses:
+        detail = "; ".join(loss.text for loss in losses)
+        yield Finding("rollback", "fail", detail, REMEDY, figures)
+    else:
+        detail = f"{TRACE} and {LEDGER} have all that they have stored of each other"
+        yield Finding("rollback", "ok", detail, None, figures)
 
 
 def _tokens(settings: Settings) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from tracedesk.cli.frame import DeskGroup
 from tracedesk.primitives.text import sanitize_terminal
 
 if TYPE_CHECKING:
+    from tracedesk.cli.progress import Bar
     from tracedesk.trading.audit import Report
     from tracedesk.trading.export import Table
     from tracedesk.trading.ledger import Entry, LedgerReader
@@ -52,13 +53,20 @@ def show(console: Console, account: str | None, limit: int) -> None:
 @ledger.command()
 @pass_console
 def verify(console: Console) -> None:
-    """Check every entry, every sum and the cache; exit 1 if anything is not as it was written."""
-    from tracedesk.cli.progress import Bar
-    from tracedesk.trading.audit import verify as check
+    """Check every entry, every sum and the cache; exit 1 if anything is not as it was written.
 
-    path = _path(console)
+    Also finds a ledger that is older than trace.db has stored, such as a copy put back.
+    """
+    from tracedesk.cli.progress import Bar
+    from tracedesk.rollback import LEDGER
+    from tracedesk.rollback import check as losses
+
+    home = console.settings().home
+    lost = losses(home, (LEDGER,))
     with Bar("verify") as bar:
-        report = check(path, progress=bar.show)
+        report = _audited(home / LEDGER if lost else _path(console), bar)
+    for loss in lost:
+        report.blame(loss.seq, loss.problem_by)
     console.answer(_findings(report), _verdict(report))
     if not report.is_sound:
         raise Failed("The ledger is not what was written; the faults are listed above.")
@@ -90,6 +98,12 @@ def export(console: Console, form: str, name: Table | None, out: Path | None) ->
             console.answer({**facts, "text": "".join(lines)}, "")
         else:
             _print(lines)
+
+
+def _audited(path: Path, bar: Bar) -> Report:
+    from tracedesk.trading.audit import Report, verify
+
+    return verify(path, progress=bar.show) if path.exists() else Report()
 
 
 # --- the file ----------------------------------------------------------------------------------

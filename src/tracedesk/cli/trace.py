@@ -143,14 +143,22 @@ def export(console: Console, attempt: str, form: str) -> None:
 @click.option("--all", "everything", is_flag=True, help="Every journal of the home, not only the trace.")
 @pass_console
 def verify(console: Console, everything: bool) -> None:
-    """Check every record against its hash chain; exit 1 if anything was changed."""
+    """Check every record against its hash chain; exit 1 if anything was changed.
+
+    Also finds a trace that is older than ledger.db has stored, such as a copy put back.
+    """
+    from tracedesk.journal import Fault, Report
     from tracedesk.journal import verify as check
+    from tracedesk.rollback import TRACE
+    from tracedesk.rollback import check as losses
 
     home = console.settings().home
-    files = [file for file in _journals(home, everything) if file.exists()]
-    if not files:
+    reports = {str(f.relative_to(home)): check(f) for f in _journals(home, everything) if f.exists()}
+    for loss in losses(home, (TRACE,)):
+        report = reports.setdefault(TRACE, Report())
+        report.faults.append(Fault(loss.stream, loss.seq, loss.problem_by))
+    if not reports:
         raise Failed(f"There is nothing to verify in {home} yet.")
-    reports = {str(file.relative_to(home)): check(file) for file in files}
     rows = [_row(name, report) for name, report in reports.items()]
     console.answer({"files": [_report(*item) for item in reports.items()]}, table(rows, _VERIFY))
     if not all(report.is_sound for report in reports.values()):

@@ -92,7 +92,16 @@ class Atlas:
         self.max_bytes = max_bytes
         self.store = Store(home.graph)
         self.world = GraphWorld(self.store, settings.folders())
-        self.etg = Etg(home.trace, clock, secrets, payloads, self.world, opened=prepare, left=self._left)
+        self.etg = Etg(
+            home.trace,
+            clock,
+            secrets,
+            payloads,
+            self.world,
+            opened=prepare,
+            left=self._left,
+            witness=None if calls is None else calls.witness,
+        )
         self.logging = Lane("log events")
         self.semantics = Semantics(home.path, self.store, home.trace, fills=not read_only)
         self.jobs = JobTable(clock=clock)

@@ -10,8 +10,9 @@ from pathlib import Path
 from struct import error as StructError
 from typing import Any, Final, Protocol
 
-from tracedesk.journal import chain, forgetting, seal
+from tracedesk.journal import chain, forgetting, heads, seal
 from tracedesk.journal.file import MAX_SEQ, key, open_writer
+from tracedesk.journal.heads import Witness
 from tracedesk.journal.model import (
     BadEntry,
     Columns,
@@ -63,15 +64,27 @@ class Journal:
     """One journal file open for writing. Not for two threads at once; open one each."""
 
     def __init__(
-        self, path: Path, clock: Clock | None = None, *, vfs: str | None = None, page: int | None = None
+        self,
+        path: Path,
+        clock: Clock | None = None,
+        *,
+        vfs: str | None = None,
+        page: int | None = None,
+        witness: Witness | None = None,
     ) -> None:
-        """`page` is the size of a new file's pages, where they should be other than batches like them."""
+        """`page` is the size of a new file's pages, where they should be other than batches like them.
+
+        `witness` is given what this journal commits, and stores beside it the heads of another file.
+        """
         self.path = path
         self._clock = clock or SystemClock()
         self._connection, self._keeper = open_writer(path, vfs=vfs, page=page)
         self._streams: dict[str, Stream] = {}
         self._tallies: dict[int, Tally] = {}
         self._undone = 0
+        self._witness = witness
+        if witness is not None:
+            self._prepare_heads()
 
     def __enter__(self) -> Journal:
         return self
@@ -147,13 +160,14 @@ class Journal:
         self,
         name: str,
         count: int,
-        write: Callable[[Stream, Head], None],
+        write: Callable[[Stream, Head], bytes],
         expect: int | None,
         beside: Beside | None,
     ) -> range:
         if not count:
             return range(0)
-        with self._writing() as connection:
+        writing = self._writing()
+        with writing as connection:
             stream = self._stream(name)
             head = seal.open_head(connection, stream)
             if head is None:
@@ -161,22 +175,27 @@ class Journal:
             first = head.seq + 1
             if expect is not None and expect != first:
                 raise SeqConflict(name, expect, first)
-            write(stream, head)
+            link = write(stream, head)
             if beside is not None:
                 beside(connection, first)
+            if self._witness is not None:
+                self._witness.store(connection)
+                committed = self._witness.own.committed
+                writing.afterwards(partial(committed, name, Head(head.seq + count, link)))
             return range(first, first + count)
 
     def _write(
         self, columns: Sequence[Sequence[Any]], values: list[Any] | None, stream: Stream, head: Head
-    ) -> None:
+    ) -> bytes:
         """Write a batch given by columns, and perhaps its values row after row."""
         seqs = range(head.seq + 1, head.seq + 1 + len(columns[0]))
         link = _link(stream, head, seqs, columns)
         with self._keeper:
             self._connection.execute(_BATCH, (key(stream.id, seqs[0]), seqs[-1], link))
             _insert(self._connection, stream, head, seqs, values or flattened(columns))
+        return link
 
-    def _write_packed(self, packed: Packed, stream: Stream, head: Head) -> None:
+    def _write_packed(self, packed: Packed, stream: Stream, head: Head) -> bytes:
         first, last = head.seq + 1, head.seq + packed.count
         if last > MAX_SEQ or stream.framing != 2:
             raise BadEntry("the stream is full" if last > MAX_SEQ else "a packed batch needs framing 2")
@@ -187,8 +206,9 @@ class Journal:
         known = self._tallies.setdefault(stream.id, Tally())
         if known.events == head.seq:
             known.add(packed.tally)
+        return link
 
-    def _write_one(self, entry: Entry, stream: Stream, head: Head) -> None:
+    def _write_one(self, entry: Entry, stream: Stream, head: Head) -> bytes:
         """The same for a single entry, without what pays only where there are many."""
         seq = head.seq + 1
         refusal = _refusal(entry, seq)
@@ -199,6 +219,7 @@ class Journal:
         with self._keeper:
             self._connection.execute(_BATCH, (row, seq, link))
             self._connection.execute(_EVENT, (row, *entry))
+        return link
 
     def seal(self, name: str, status: Status = "ended", extra: Mapping[str, Any] | None = None) -> Seal:
         """End a stream; sealing it again returns the seal it has."""
@@ -235,6 +256,13 @@ class Journal:
         stream = Stream(*row, framing=framing)
         self._connection.execute("INSERT INTO stream VALUES(?,?,?,?,?,?)", (*row, chain.genesis(stream)))
         return stream
+
+    def _prepare_heads(self) -> None:
+        try:
+            heads.prepare(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
 
     def _known(self, name: str) -> Stream | None:
         """A stream that was appended to before; none where a transaction was undone that may have made it."""

@@ -67,7 +67,7 @@ class Format:
 
     def definitions(self) -> Mapping[str, str]:
         """The tables, indexes and triggers that a file must have, as SQLite writes them down."""
-        return _definitions(self.schema)
+        return definitions_of(self.schema)
 
     @contextmanager
     def _closing_on_failure(self, connection: Connection) -> Generator[None]:
@@ -105,7 +105,8 @@ class Format:
 
 
 @cache
-def _definitions(schema: str) -> Mapping[str, str]:
+def definitions_of(schema: str) -> Mapping[str, str]:
+    """Tables, indexes and triggers of a schema, as SQLite writes them down."""
     blank = connect(Path(":memory:"))
     blank.execute(schema)
     found = dict(blank.execute(DEFINITIONS))

@@ -63,6 +63,12 @@ def is_pruned(connection: Connection, stream: Stream) -> bool:
     return any(connection.execute("SELECT 1 FROM tombstone WHERE stream = ?", (stream.id,)))
 
 
+def manifest(connection: Connection, stream: Stream) -> Mapping[str, Any]:
+    """The manifest of the stream's seal; empty without a seal."""
+    known = of(connection, stream)
+    return known.manifest if known is not None else {}
+
+
 def bury(connection: Connection, stream: Stream, now_ns: int) -> Seal:
     """Remove the stream's events; the seal stays, and a tombstone says when they went."""
     known = of(connection, stream)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import TracebackType
 
 from tracedesk.journal.model import JournalBusy, JournalError
@@ -20,6 +21,7 @@ class Transaction:
         self._connection = connection
         self._outer: Transaction | None = None
         self._failure: BaseException | None = None
+        self._afterwards: list[Callable[[], None]] = []
 
     def __enter__(self) -> Connection:
         connection = self._connection
@@ -29,7 +31,12 @@ class Transaction:
             raise JournalBusy("other writers held the journal for five seconds; try again") from None
         self._outer, connection.transaction = connection.transaction, self
         self._failure = None
+        self._afterwards = []
         return connection
+
+    def afterwards(self, work: Callable[[], None]) -> None:
+        """Run `work` once all of it is on the disk; never, where it is undone."""
+        self._afterwards.append(work)
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
@@ -41,6 +48,15 @@ class Transaction:
         else:
             self._end(type(failure), failure, None)
             raise failure
+        if problem is None:
+            self._go_on_afterwards()
+
+    def _go_on_afterwards(self) -> None:
+        for work in self._afterwards:
+            if self._outer is None:
+                work()
+            else:  # only a savepoint has ended: nothing is on the disk yet
+                self._outer.afterwards(work)
 
     def fail(self, problem: BaseException) -> None:
         """Have all of it undone when it ends, also where someone goes on after this problem."""
@@ -75,6 +91,7 @@ class Part:
 
     def __init__(self, whole: Transaction, connection: Connection) -> None:
         self._whole = whole
+        self.afterwards = whole.afterwards
         self._connection = connection
         self._before = 0
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from tracedesk.journal import chain, forgetting
+from tracedesk.journal import chain, forgetting, heads
 from tracedesk.journal.file import SEQ_BITS, definitions, key, open_reader
 from tracedesk.journal.format import DEFINITIONS
 from tracedesk.journal.model import Event, JournalError, Stream, columns
@@ -89,6 +89,7 @@ def _check_file(connection: Connection, path: Path, report: Report) -> None:
     problems = [text for (text,) in connection.execute("PRAGMA integrity_check(1)") if text != "ok"]
     found = dict(connection.execute(DEFINITIONS))
     changed = sorted(name for name, sql in definitions().items() if found.get(name) != sql)
+    changed += heads.changed_definitions(found)
     if changed:
         problems.append(f"guards are missing or changed: {', '.join(changed)}")
     # Pages that a VACUUM has let go stay in the file until the log is written back to it.

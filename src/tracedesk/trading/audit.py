@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tracedesk.journal import heads
 from tracedesk.journal.format import DEFINITIONS
 from tracedesk.journal.sqlite import BusyError, Connection, InterruptError, SQLiteError
 from tracedesk.journal.verify import has_log
@@ -91,7 +92,9 @@ def _check_file(connection: Connection, path: Path, report: Report) -> None:
         if text != "ok":
             report.blame(None, text)
     found, wanted = dict(connection.execute(DEFINITIONS)), definitions()
-    changed = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+    wrong = heads.changed_definitions(found)
+    named = {*found, *wanted}.difference(heads.definitions())
+    changed = sorted([*wrong, *(name for name in named if found.get(name) != wanted.get(name))])
     if changed:
         report.blame(None, f"tables or guards are missing, changed or added: {', '.join(changed)}")
     # Pages that were let go stay in the file until the log is written back to it.

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from tracedesk.journal import heads
+from tracedesk.journal.heads import Witness
+from tracedesk.journal.model import Head
 from tracedesk.journal.sqlite import BusyError, Connection, ConstraintError
 from tracedesk.primitives import json
 from tracedesk.primitives.time import Clock
@@ -18,6 +21,7 @@ from tracedesk.trading.schema import (
     CHILDREN,
     GENESIS,
     OPEN_ORDERS,
+    STREAM,
     CallRecorded,
     CallRow,
     Entry,
@@ -293,6 +297,8 @@ class Writer(Reading):
         super().__init__(connection)
         self._clock = clock
         self._is_open = True
+        self.appended: Head | None = None
+        """The chain's head after the last entry that this transaction wrote."""
 
     def append(self, new: New) -> int:
         """Write an entry and return its seq. Raises `LedgerError` for one that an audit would not accept."""
@@ -309,6 +315,7 @@ class Writer(Reading):
             self._note_states(new.states, last + 1)
             if before is not None:
                 self._keep(book.follow(before, entry_of(rows)))
+        self.appended = Head(last + 1, rows.hash)
         return last + 1
 
     def rebuild(self) -> None:
@@ -420,10 +427,16 @@ def _refusing_misfits() -> Generator[None]:
 class Ledger(Reading):
     """One ledger file. Not for two threads at once; open one each. Several processes may write it."""
 
-    def __init__(self, path: Path, *, clock: Clock, vfs: str | None = None) -> None:
+    def __init__(
+        self, path: Path, *, clock: Clock, vfs: str | None = None, witness: Witness | None = None
+    ) -> None:
+        """`witness` is given what this ledger commits, and stores beside it the heads of another file."""
         super().__init__(open_writer(path, vfs=vfs))
         self.path = path
         self._clock = clock
+        self._witness = witness
+        if witness is not None:
+            self._prepare_heads()
 
     @staticmethod
     def read_only(path: Path) -> LedgerReader:
@@ -456,6 +469,7 @@ class Ledger(Reading):
         writer = Writer(self._connection, self._clock)
         try:
             yield writer
+            self._store_heads(writer)
             self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
@@ -463,6 +477,20 @@ class Ledger(Reading):
             raise
         finally:
             writer.end()
+        if self._witness is not None and writer.appended is not None:
+            self._witness.own.committed(STREAM, writer.appended)
+
+    def _store_heads(self, writer: Writer) -> None:
+        """Store the other file's heads beside entries; a transaction without any stays without."""
+        if self._witness is not None and writer.appended is not None:
+            self._witness.store(self._connection)
+
+    def _prepare_heads(self) -> None:
+        try:
+            heads.prepare(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
 
 
 class LedgerReader(Reading):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tracedesk.journal.heads import Witness
 from tracedesk.market import ClockError, ReplayClock
 from tracedesk.primitives.time import Clock, format, parse
 from tracedesk.trading import book
@@ -23,10 +24,10 @@ def check(settings: Trading, home: Path) -> None:
     make(settings.providers, home, settings.clock == "system")
 
 
-def open_ledger(path: Path, settings: Trading, clock: Clock) -> Ledger:
+def open_ledger(path: Path, settings: Trading, clock: Clock, *, witness: Witness | None = None) -> Ledger:
     """Open the ledger and bring it to where calls can be answered."""
     start = None if settings.clock == "system" else begin_ns(settings)
-    ledger = Ledger(path, clock=clock)
+    ledger = Ledger(path, clock=clock, witness=witness)
     try:
         if not _is_ready(ledger, settings, start):
             with ledger.writing() as writer:

@@ -18,6 +18,9 @@ from tracedesk.trading.sources.seam import METRICS, Candle, Quote, Ratios, Serie
 from tracedesk.trading.units import PRICE_PLACES, micros, money, price, quantity
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tracedesk.trading.audit import Report
     from tracedesk.trading.sources.gate import Got
     from tracedesk.trading.trader import Request, Trader
 
@@ -111,15 +114,24 @@ def shown_order(order: Order, state: OrderState, placed_ns: int) -> dict[str, An
 
 
 async def verification(trader: Trader, request: Request) -> dict[str, Any]:
-    from tracedesk.trading.audit import verify
-
-    report = await asyncio.to_thread(verify, trader.desk.home / "ledger.db")
+    report = await asyncio.to_thread(_verified, trader.desk.home)
     return {
         "sound": report.is_sound,
         "entries": report.entries,
         "head": report.head,
         "faults": [{"seq": fault.seq, "problem": fault.problem} for fault in report.faults],
     }
+
+
+def _verified(home: Path) -> Report:
+    """Check the ledger by itself, and by what the trace has stored of it."""
+    from tracedesk.rollback import LEDGER, check
+    from tracedesk.trading.audit import verify
+
+    report = verify(home / LEDGER)
+    for loss in check(home, (LEDGER,)):
+        report.blame(loss.seq, loss.problem_by)
+    return report
 
 
 # --- the market --------------------------------------------------------------------------------

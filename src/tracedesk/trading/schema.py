@@ -9,6 +9,9 @@ from typing import Any, Final
 
 from tracedesk.journal.file import immutable
 from tracedesk.journal.format import Format
+from tracedesk.journal.heads import compared
+from tracedesk.journal.model import Head
+from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives import json
 from tracedesk.trading.model import EdgeTo, Fill, Order, OrderState, Posting, Trade
 
@@ -170,6 +173,15 @@ FORMAT: Final = Format("ledger", APPLICATION_ID, SCHEMA, LedgerError)
 definitions = FORMAT.definitions
 open_reader = FORMAT.open_reader
 open_writer = FORMAT.open_writer
+STREAM: Final = "entries"
+"""The name under which another file stores the head of this one's only chain."""
+
+
+def contradiction(connection: Connection, head: Head) -> str | None:
+    """The reason why a ledger cannot have had that head; None if it had."""
+    query = "SELECT seq, hash FROM entry WHERE seq <= ? ORDER BY seq DESC LIMIT 1"
+    found = next((Head(*row) for row in connection.execute(query, (head.seq,))), Head(0, b""))
+    return compared(head, found)
 
 
 # --- entries -----------------------------------------------------------------------------------

@@ -119,7 +119,8 @@ class Trader:
 
         path = self.desk.home / "ledger.db"
         self._ledger = await self._in(
-            self._writing, lambda: open_ledger(path, self.settings, self.desk.clock)
+            self._writing,
+            lambda: open_ledger(path, self.settings, self.desk.clock, witness=self.desk.witnesses.ledger),
         )
         self._reader = await self._in(self._reading, lambda: Ledger.read_only(path))
         if self.broker is not None:

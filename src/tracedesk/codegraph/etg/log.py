@@ -33,6 +33,7 @@ from tracedesk.journal import Journal, JournalBusy, JournalError, Stream
 from tracedesk.journal.append import Transaction
 from tracedesk.journal.carrier import Carrier
 from tracedesk.journal.file import SMALL_PAGE, key
+from tracedesk.journal.heads import Witness
 from tracedesk.journal.sqlite import Connection, Patience, SQLiteError, plan_once
 from tracedesk.journal.stream import FORGETTABLE, every
 from tracedesk.payloads import Payloads
@@ -85,6 +86,7 @@ class Etg:
         *,
         opened: Callable[[Journal], None] | None = None,
         left: Callable[[], None] | None = None,
+        witness: Witness | None = None,
     ) -> None:
         """`opened` is given the journal each time it is opened, to make what a `beside` needs in it.
 
@@ -93,6 +95,7 @@ class Etg:
         self.path = path
         self._on_open = opened
         self._on_left = left
+        self._witness = witness
         self.world: World = world or Unindexed()
         self._clock = clock
         self._secrets = secrets
@@ -318,7 +321,7 @@ class Etg:
 
     def _opened(self) -> Journal:
         if self._journal is None:
-            journal = Journal(self.path, self._clock, page=SMALL_PAGE)
+            journal = Journal(self.path, self._clock, page=SMALL_PAGE, witness=self._witness)
             try:
                 plan_once(journal.connection)
                 schema.prepare(journal.connection)

@@ -439,7 +439,8 @@ class Ledger:
 
     def _opened(self) -> Journal:
         if self._journal is None:
-            journal = Journal(self.path, self._clock, page=SMALL_PAGE)
+            witness = None if self._calls is None else self._calls.witness
+            journal = Journal(self.path, self._clock, page=SMALL_PAGE, witness=witness)
             try:
                 prepare_calls(journal)
                 with Transaction(journal.connection):
