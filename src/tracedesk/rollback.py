@@ -74,21 +74,21 @@ def check(home: Path, files: tuple[str, ...] = (TRACE, LEDGER)) -> list[Loss]:
     return found
 
 
-def missing(path: Path, wanted: Mapping[str, Head], stored_by: str) -> list[Loss]:
-    """The heads among `wanted` that the file at `path` does not have."""
+def missing(path: Path, wanted: Mapping[str, Head], stored_by: str, name: str = "") -> list[Loss]:
+    """The heads among `wanted` that the file at `path` does not have; `name` is its name in a report."""
+    name = name or path.name
     if not wanted:
         return []
     if not path.exists():
         return [
-            Loss(path.name, stream, head.seq, "the file is missing", stored_by)
-            for stream, head in wanted.items()
+            Loss(name, stream, head.seq, "the file is missing", stored_by) for stream, head in wanted.items()
         ]
     try:
         with _open(path) as contradiction:
             problems = [(stream, head, contradiction(stream, head)) for stream, head in wanted.items()]
     except Unreadable as fault:
-        return [Loss(path.name, "", 0, str(fault), stored_by)]
-    return [Loss(path.name, s, head.seq, problem, stored_by) for s, head, problem in problems if problem]
+        return [Loss(name, "", 0, str(fault), stored_by)]
+    return [Loss(name, s, head.seq, problem, stored_by) for s, head, problem in problems if problem]
 
 
 @contextmanager

@@ -40,6 +40,14 @@ tracedesk = LazyGroup(
             "tracedesk.cli.trace:trace",
             "See recorded calls and attempts, import history, and verify the record.",
         ),
+        "verify": (
+            "tracedesk.cli.verify:verify",
+            "Check everything a home has recorded, and what it has lost since an anchor.",
+        ),
+        "anchor": (
+            "tracedesk.cli.anchor:anchor",
+            "Write the signed hashes of all streams to a file outside the home.",
+        ),
         "backup": ("tracedesk.cli.backup:backup", "Copy a home while desks use it, or check such a copy."),
         "prune": ("tracedesk.cli.prune:prune", "Remove old ended streams, leaving their manifests."),
         "forget": ("tracedesk.cli.forget:forget", "Remove one call, event or payload for good."),

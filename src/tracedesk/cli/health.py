@@ -245,7 +245,7 @@ def _tokens(settings: Settings) -> Iterator[Finding]:
     from tracedesk.wire.auth import Tokens
 
     table = settings.home / "tokens.json"
-    for file in (settings.home / "token", table):
+    for file in (settings.home / "token", table, settings.home / "anchor.key"):
         if file.exists() and (mode := _open_to_others(file)):
             yield Finding("tokens", "fail", f"{file} is open to other users ({mode})", f"chmod 600 {file}")
     try:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tracedesk.journal import seal
+from tracedesk.journal import chain, seal
 from tracedesk.journal.file import key
 from tracedesk.journal.format import definitions_of
 from tracedesk.journal.model import Head
@@ -167,7 +167,7 @@ def contradiction(connection: Connection, name: str, head: Head) -> str | None:
         return _pruned_contradiction(seal.manifest(connection, stream), head)
     query = "SELECT last, hash FROM batch WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
     bounds = (key(stream.id, 0), key(stream.id, head.seq))
-    last, digest = next(iter(connection.execute(query, bounds)), (0, b""))
+    last, digest = next(iter(connection.execute(query, bounds)), (0, chain.genesis(stream)))
     return compared(head, Head(last, digest))
 
 

@@ -180,7 +180,7 @@ STREAM: Final = "entries"
 def contradiction(connection: Connection, head: Head) -> str | None:
     """The reason why a ledger cannot have had that head; None if it had."""
     query = "SELECT seq, hash FROM entry WHERE seq <= ? ORDER BY seq DESC LIMIT 1"
-    found = next((Head(*row) for row in connection.execute(query, (head.seq,))), Head(0, b""))
+    found = next((Head(*row) for row in connection.execute(query, (head.seq,))), Head(0, GENESIS))
     return compared(head, found)
 
 
