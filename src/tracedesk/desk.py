@@ -24,6 +24,7 @@ from tracedesk.primitives.time import Clock, SystemClock, format
 from tracedesk.registry import Registry
 from tracedesk.rollback import Witnesses
 from tracedesk.shared import SharedStore
+from tracedesk.storage import StorageHealth
 from tracedesk.toolsets import TOOLSETS, built, load
 from tracedesk.vault import Vault
 from tracedesk.wire.auth import OWNER
@@ -53,6 +54,7 @@ class Desk:
     started_ns: int
     states: dict[str, Any] = field(default_factory=dict[str, Any])
     """What the toolsets have opened, by name."""
+    storage: StorageHealth = field(init=False)
     openings: Openings = field(init=False)
     dispatch: Dispatch = field(init=False)
     kernel: Kernel = field(init=False)
@@ -60,6 +62,7 @@ class Desk:
     def __post_init__(self) -> None:
         self.states |= {toolset.name: None for toolset in self.registry.toolsets if toolset.open is None}
         self.states["desk"] = self
+        self.storage = StorageHealth(self.settings.home, self.clock)
         self.openings = Openings(self._contexts(), self.states, self.secrets)
         self.dispatch = Dispatch(
             self.registry,
@@ -71,6 +74,7 @@ class Desk:
             load=Load(),
             secrets=self.secrets,
             check_output=self.settings.check_output,
+            storage=self.storage,
         )
         self.kernel = Kernel(self.dispatch, Spent(self.shared), HomeCodec(Home(self.home).run))
 
@@ -141,7 +145,7 @@ class Desk:
                 "inFlight": self.dispatch.in_flight,
                 "unwritten": self.calls.unwritten,
             },
-            "health": _health(),
+            "health": self.health(),
             "limits": {"maxBytes": self.settings.max_bytes, "maxTokens": self.settings.max_tokens},
         }
 
@@ -158,7 +162,7 @@ class Desk:
         """The counts and settings that `/health` shows to anyone."""
         uptime = (self.clock.now_ns() - self.started_ns) // 1_000_000_000
         return {
-            **_health(),
+            **self.health(),
             "version": tracedesk.__version__,
             "uptimeSeconds": uptime,
             "calls": self.calls.total,
@@ -166,11 +170,17 @@ class Desk:
             **({"settings": self.registry.facts} if self.registry.facts else {}),
         }
 
+    def health(self) -> dict[str, Any]:
+        """The desk's status, with each problem that keeps it from serving as it should and its remedy."""
+        problems = [*_failures(), *self.storage.problems()]
+        return {"status": "degraded" if problems else "ok", "problems": problems}
 
-def _health() -> dict[str, Any]:
-    """The status of the background work, with the failures it has not recovered from."""
-    wrong = supervision.reasons()
-    return {"status": "degraded", "reasons": wrong} if wrong else {"status": "ok"}
+
+def _failures() -> list[dict[str, Any]]:
+    """The background work that has failed and not recovered, by name."""
+    remedy = "It begins again by itself. The desk's log has the cause; `tracedesk doctor` looks for it."
+    failed = supervision.reasons().items()
+    return [{"what": f"{name}: {reason}.", "remedy": remedy} for name, reason in failed]
 
 
 def _may_see(source: Source, scope: str, principal: str | None) -> bool:

@@ -73,6 +73,8 @@ class Family:
     overload: str
     too_large: str
     internal: str = "INTERNAL_ERROR"
+    storage: str = "DATABASE_ERROR"
+    """The code where the home's disk cannot be written or read."""
     outcome_unknown: str | None = None
     success_flag: bool = False
     source_refs: bool = False
@@ -124,6 +126,7 @@ FUZZ: Final = Family(
     timeout="EXECUTION_TIMEOUT",
     overload="EXECUTION_TIMEOUT",
     too_large="INVALID_INPUT",
+    storage="INTERNAL_ERROR",
     success_flag=True,
 )
 TRADING: Final = Family(

@@ -55,7 +55,7 @@ class Openings:
         if toolset not in self.states and toolset in self._contexts:
             opening = await self._settled(toolset)
             if opening.fault is not None:
-                raise self._refusal(opening)
+                raise self._refusal(opening) from opening.fault
         return self.states.get(toolset)
 
     async def all(self) -> None:

@@ -17,7 +17,16 @@ from tracedesk.journal import heads
 from tracedesk.journal.file import open_reader
 from tracedesk.journal.heads import Contradiction, Heads, Unreadable, Witness
 from tracedesk.journal.model import Head, JournalError
-from tracedesk.journal.sqlite import BusyError, Connection, Patience, SQLiteError, connect
+from tracedesk.journal.sqlite import (
+    BusyError,
+    CantOpenError,
+    Connection,
+    DiskIOError,
+    FullError,
+    Patience,
+    SQLiteError,
+    connect,
+)
 
 TRACE: Final = "trace.db"
 LEDGER: Final = "ledger.db"
@@ -175,7 +184,7 @@ def _asking(path: Path) -> Contradiction:
         try:
             with _open(path) as contradiction:
                 return contradiction(stream, head)
-        except BusyError as fault:
+        except SQLiteError as fault:
             raise Unreadable(str(fault)) from None
 
     return ask
@@ -196,7 +205,7 @@ def _connected(path: Path) -> Generator[Connection]:
     try:
         with closing(opener(path)) as connection:
             yield connection
-    except BusyError:
-        raise  # the file is not damaged
+    except (BusyError, CantOpenError, DiskIOError, FullError):
+        raise  # the file is not damaged: it is held by others, or its disk is full or read-only
     except (SQLiteError, JournalError, LedgerError) as fault:
         raise Unreadable(f"the file cannot be read: {fault}") from None

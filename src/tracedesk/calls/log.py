@@ -64,7 +64,9 @@ class RecordError(Exception):
         if isinstance(problem, RecordError):
             return problem
         text = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-        return cls(text or type(problem).__name__, type(problem).__name__)
+        lost = cls(text or type(problem).__name__, type(problem).__name__)
+        lost.__cause__ = problem.with_traceback(None)  # its frames hold the records
+        return lost
 
 
 class CallLog:

@@ -141,8 +141,10 @@ def run(group: click.Group, words: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as fault:
-        return console.refuse("FAILED", describe(fault), 1)
+        return console.refuse("FAILED", disk_words(fault, console) or describe(fault), 1)
     except Exception as fault:
+        if (disk := disk_words(fault, console)) is not None:
+            return console.refuse("FAILED", disk, 1)
         return console.refuse("INTERNAL_ERROR", bug(fault, console), 1)
 
 
@@ -151,6 +153,26 @@ def _no_command(fault: click.exceptions.NoArgsIsHelpError, console: Console) -> 
         return console.refuse("USAGE", "Name a command; --help lists them.", 2)
     click.echo(fault.format_message(), err=True)
     return 2
+
+
+def disk_words(fault: Exception, console: Console) -> str | None:
+    """The home's disk as the cause of a failure, with the remedy; None for any other cause."""
+    from tracedesk.storage import fault_of
+
+    try:
+        home = console.settings().home
+    except click.UsageError:
+        return None
+    if isinstance(fault, OSError) and _is_elsewhere(fault, home):
+        return None
+    found = fault_of(fault, home)
+    return None if found is None else f"{found.problem} ({home}). {found.remedy}"
+
+
+def _is_elsewhere(fault: OSError, home: Path) -> bool:
+    """Whether the error names a file outside the home, such as one that a command writes for its user."""
+    name: Any = fault.filename
+    return isinstance(name, str) and not Path(name).absolute().is_relative_to(home)
 
 
 def bug(fault: Exception, console: Console) -> str:

@@ -11,6 +11,7 @@ from tracedesk.cli.frame import (
     DeskCommand,
     DeskGroup,
     bug,
+    disk_words,
 )
 from tracedesk.errors import ToolError
 
@@ -36,8 +37,10 @@ class FuzzCommand(DeskCommand):
         except (click.Abort, KeyboardInterrupt):
             return console.refuse("INTERRUPTED", "Interrupted.", UNDECIDED)
         except OSError as fault:
-            return console.refuse("FAILED", describe(fault), UNDECIDED)
+            return console.refuse("FAILED", disk_words(fault, console) or describe(fault), UNDECIDED)
         except Exception as fault:
+            if (words := disk_words(fault, console)) is not None:
+                return console.refuse("FAILED", words, UNDECIDED)
             return console.refuse("INTERNAL_ERROR", bug(fault, console), UNDECIDED)
 
 

@@ -17,6 +17,8 @@ import tracedesk
 from tracedesk.cli.console import describe, sentence, short_path, size_text
 from tracedesk.config import BadSetting, Settings, load, locate
 from tracedesk.home import FORMAT, Home, HomeError, read_format
+from tracedesk.journal.sqlite import SQLiteError
+from tracedesk.storage import fault_of, probe
 
 Status = Literal["ok", "warn", "fail"]
 _OLDEST: Final = (3, 11)
@@ -54,10 +56,18 @@ def examine(home: Path | None) -> Iterator[Finding]:
 
 def _guarded(check: Check, settings: Settings) -> Iterator[Finding]:
     """A check that cannot be made is a finding, not the end of the others."""
+    name = check.__name__.strip("_")
     try:
         yield from check(settings)
-    except OSError as fault:
-        yield Finding(check.__name__.strip("_"), "fail", describe(fault))
+    except (OSError, SQLiteError) as fault:
+        disk = fault_of(fault, settings.home)
+        if disk is not None:
+            # The home's own finding says so: what could not be looked at for it is no second illness.
+            yield Finding(name, "warn", f"not checked: {disk.problem[0].lower()}{disk.problem[1:]}")
+        elif isinstance(fault, OSError):
+            yield Finding(name, "fail", describe(fault))
+        else:
+            yield Finding(name, "fail", sentence(fault))
 
 
 def _settings(home: Path | None) -> tuple[Settings, Finding]:
@@ -146,6 +156,9 @@ def _home(settings: Settings) -> Iterator[Finding]:
             "home", "fail", f"{home} is not a folder", "Move it away, or choose another with --home."
         )
         return
+    if (fault := probe(home)) is not None:
+        yield Finding("home", "fail", f"{fault.problem} ({short_path(home)})", fault.remedy)
+        return
     if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
         yield Finding("home", "fail", f"{home} cannot be written", "Give it to this user, or choose another.")
         return
@@ -217,7 +230,9 @@ def _journals(home: Path, wal: int) -> Iterator[Finding]:
     )
     detail += f"; write-ahead logs {size_text(wal)}"
     figures = {**found.document(), "wal": wal}
-    if found.unreadable:
+    if found.unreadable and probe(home) is not None:
+        yield Finding("journals", "warn", f"not checked: {', '.join(found.unreadable)}", None, figures)
+    elif found.unreadable:
         detail = f"not readable: {', '.join(found.unreadable)}; else {detail}"
         yield Finding("journals", "fail", detail, "Restore them from a backup.", figures)
     else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tracedesk.errors import ToolError
+from tracedesk.errors import FUZZ, ToolError
 from tracedesk.fuzz import config as configs
 from tracedesk.fuzz import native
 from tracedesk.fuzz.building import options
@@ -19,6 +19,7 @@ from tracedesk.home import Home
 from tracedesk.hosts import HostFailed, HostInfo, HostTimeout, spawn
 from tracedesk.primitives import json
 from tracedesk.primitives.time import Clock, SystemClock
+from tracedesk.storage import probe
 
 MODULE: Final = "tracedesk.fuzz.host"
 PATIENCE: Final = 300.0
@@ -73,14 +74,14 @@ async def start(home: Home, request: Request, clock: Clock | None = None) -> tup
     try:
         return folder, await spawn(home.path, KIND, folder.id, MODULE, timeout=PATIENCE)
     except BaseException as fault:
-        refusal = _refusal(folder, fault)
+        refusal = _refusal(home.path, folder, fault)
         await asyncio.to_thread(shutil.rmtree, folder.path, ignore_errors=True)
         if refusal is None:
             raise
         raise refusal from None
 
 
-def _refusal(folder: Folder, fault: BaseException) -> ToolError | None:
+def _refusal(home: Path, folder: Folder, fault: BaseException) -> ToolError | None:
     """Why a host did not start, in the words of the tools."""
     if folder.failure.exists():
         error = json.loads(folder.failure.read_bytes())
@@ -89,5 +90,8 @@ def _refusal(folder: Folder, fault: BaseException) -> ToolError | None:
         message = f"path: the campaign was not ready within {PATIENCE:.0f} s. Name a single file."
         return ToolError("EXECUTION_TIMEOUT", message, {"kind": "SLOW_START"})
     if isinstance(fault, HostFailed):
+        disk = probe(home)
+        if disk is not None:
+            return disk.error(FUZZ, "The campaign could not start")
         return ToolError("INTERNAL_ERROR", f"The campaign's process failed: {fault}", {"kind": "HOST_FAILED"})
     return None

@@ -22,6 +22,7 @@ from tracedesk.hosts.host import GRACE, Host, Method, Work
 from tracedesk.jobs import in_thread
 from tracedesk.primitives import json
 from tracedesk.primitives.redaction import redact_text
+from tracedesk.storage import probe
 from tracedesk.surroundings import for_children
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ async def spawn(
         process, reader = _start(command, output.fileno(), home, environment)
     word = await _first_word(process, reader, timeout)
     if not word:
-        raise await _untimely_end(process, log_path(home, kind, id), began)
+        raise await _untimely_end(process, home, log_path(home, kind, id), began)
     info = _ready(word, kind, id)
     async with await HostClient.connect(info) as client:
         await client.call("ping", timeout=timeout)
@@ -140,7 +141,7 @@ def _ready(word: bytes, kind: str, id: str) -> HostInfo:
     return info
 
 
-async def _untimely_end(process: subprocess.Popen[bytes], output: Path, began: int) -> HostFailed:
+async def _untimely_end(process: subprocess.Popen[bytes], home: Path, output: Path, began: int) -> HostFailed:
     try:
         async with asyncio.timeout(_LEAVING):
             code = await in_thread(process.wait)
@@ -150,6 +151,8 @@ async def _untimely_end(process: subprocess.Popen[bytes], output: Path, began: i
     with output.open("rb") as file:
         file.seek(began)
         words = file.read()[-_LAST_WORDS:].decode(errors="replace").strip()
+    if not words and (fault := probe(home)) is not None:
+        words = fault.text  # the host's last words had no room either
     return HostFailed(redact_text(f"The host ended with code {code}: {words or 'it said nothing'}"))
 
 

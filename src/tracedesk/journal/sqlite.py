@@ -14,10 +14,15 @@ from typing import Any, Final, Protocol, cast
 
 import apsw
 
+AuthError = apsw.AuthError
 BusyError = apsw.BusyError
+CantOpenError = apsw.CantOpenError
 ConstraintError = apsw.ConstraintError
+DiskIOError = apsw.IOError
+FullError = apsw.FullError
 InterruptError = apsw.InterruptError
 NotADBError = apsw.NotADBError
+ReadOnlyError = apsw.ReadOnlyError
 SQLiteError = apsw.Error
 
 

@@ -20,7 +20,7 @@ from tracedesk.contract import (
     Tool,
     as_tool,
 )
-from tracedesk.errors import STANDARD, NotPermitted, ToolError
+from tracedesk.errors import NotPermitted, ToolError
 from tracedesk.hooks import holder_of
 from tracedesk.journal import JournalError
 from tracedesk.journal.sqlite import SQLiteError
@@ -28,6 +28,7 @@ from tracedesk.primitives import json
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import Secrets, redact_text
 from tracedesk.registry import Registry, ResourceMatch
+from tracedesk.storage import StorageFault, StorageHealth
 from tracedesk.wire.documents import AT_ONCE, Documents
 from tracedesk.wire.encode import Limits, Reply, encode, encode_error
 from tracedesk.wire.validate import Validator, compile_schema
@@ -98,6 +99,7 @@ class Dispatch:
         load: Load | None = None,
         secrets: Secrets | None = None,
         check_output: bool = False,
+        storage: StorageHealth | None = None,
     ) -> None:
         self.registry = registry
         self.limits = limits or Limits()
@@ -111,6 +113,7 @@ class Dispatch:
         self.secrets = secrets
         self._check_output = check_output
         self.documents = Documents()
+        self._storage = storage
         self._by_scope: dict[str, int] = {}
         self._validators: dict[str, Validator] = {}
 
@@ -189,9 +192,9 @@ class Dispatch:
         try:
             await self._recorder.settle(call.record)
         except (RecordError, SQLiteError, JournalError, OSError) as problem:
-            return (
-                reply if reply.is_error else encode_error(tool, _unrecorded(tool, call, problem), arguments)
-            )
+            fault = self._storage_fault(problem)
+            lost = _unrecorded(tool, call, problem, fault)
+            return reply if reply.is_error else encode_error(tool, lost, arguments)
         reply.ref = call.record.ref
         return reply
 
@@ -247,10 +250,14 @@ class Dispatch:
                 check_output(tool, reply)
             return reply
         except ToolError as error:
-            return encode_error(tool, error, arguments)
+            return encode_error(tool, self._explained(tool, error), arguments)
         except InputRequired as question:
             return Reply("input", b"", requests=question.requests)
-        except Exception:
+        except Exception as problem:
+            fault = self._storage_fault(problem)
+            if fault is not None:
+                log.error("call %s: tool %s failed: %s", call.id, tool.name, fault.text)
+                return encode_error(tool, fault.error(tool.family), arguments)
             # Text, not exc_info: a kept record would keep the frames, and with them their secrets.
             trace = redact_text(traceback.format_exc(), self.secrets)
             log.error("call %s: tool %s failed\n%s", call.id, tool.name, trace)
@@ -267,6 +274,18 @@ class Dispatch:
         if json.is_longer(arguments, AT_ONCE):
             await asyncio.sleep(0)  # looking and saying what is wrong each take a while
         raise validator.refusal(arguments)
+
+    def _storage_fault(self, problem: BaseException) -> StorageFault | None:
+        return None if self._storage is None else self._storage.explain(problem)
+
+    def _explained(self, tool: Tool, error: ToolError) -> ToolError:
+        """A toolset's error of its store, with the disk's fault where that is the cause."""
+        if error.code not in (tool.family.storage, tool.family.internal):
+            return error
+        fault = self._storage_fault(error)
+        if fault is None or (error.details or {}).get("kind") == fault.kind:
+            return error
+        return fault.error(tool.family)
 
     async def _open(self, tool: Tool, call: Call[Any]) -> None:
         """Wait until the tool's toolset is open; the time that the tool has begins then."""
@@ -336,15 +355,20 @@ def _scope_of(tool: Tool, arguments: Any) -> Scope:
     return tool.scope
 
 
-def _unrecorded(tool: Tool, call: Call[Any], problem: Exception) -> ToolError:
+def _unrecorded(tool: Tool, call: Call[Any], problem: Exception, fault: StorageFault | None) -> ToolError:
     """A call that was carried out but of which there is no record."""
+    if fault is not None:
+        message = (
+            f"{tool.name} was carried out, but its record could not be written. {fault.text} Look at what it "
+            "has changed before you call it again."
+        )
+        return ToolError(tool.family.storage, message, {"kind": fault.kind, "correlationId": call.id})
     lost = RecordError.of(problem)
     message = (
         f"{tool.name} was carried out, but its record could not be written: {lost}. Look at what it has "
         "changed before you call it again; `tracedesk doctor` looks for the cause."
     )
-    code = "DATABASE_ERROR" if tool.family is STANDARD else tool.family.internal
-    return ToolError(code, message, {"kind": lost.kind, "correlationId": call.id})
+    return ToolError(tool.family.storage, message, {"kind": lost.kind, "correlationId": call.id})
 
 
 def _outcome(reply: Reply) -> Outcome:

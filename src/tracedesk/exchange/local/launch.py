@@ -14,6 +14,7 @@ from tracedesk.exchange.local.plan import Plan
 from tracedesk.hosts import HostBusy, HostClient, HostFailed, HostGone, HostInfo, HostTimeout, find_one, spawn
 from tracedesk.hosts.launch import log_path
 from tracedesk.primitives import json, time
+from tracedesk.storage import probe
 
 KIND: Final = "exchange"
 ID: Final = "local"
@@ -139,6 +140,10 @@ def _too_slow() -> ToolError:
 
 
 def _failure(home: Path, words: str) -> ToolError:
+    fault = probe(home)
+    if fault is not None:
+        message = f"The local exchange could not start: {fault.text}"
+        return ToolError("VENUE_UNAVAILABLE", message, {"venue": "sim", "kind": fault.kind})
     last = words.rstrip().rpartition("\n")[2]
     log = log_path(home, KIND, ID).name
     message = f"The local exchange could not start: {last} More is in logs/{log} of the home."

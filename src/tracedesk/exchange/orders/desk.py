@@ -96,7 +96,7 @@ class OrderDesk:
         self.switch = Switch(home, clock)
         self._closes_store = shared is None
         store = SharedStore(Home(home).run, clock) if shared is None else shared
-        self.previews = Previews(clock, settings.preview_seconds, store)
+        self.previews = Previews(clock, settings.preview_seconds, store, home)
         self.confirmations = confirming.Confirmations(home, settings, self.previews, clock, secrets)
         self._parties = parties
         self._gather = gather
@@ -147,7 +147,7 @@ class OrderDesk:
         instrument = judged.estimate.view.instrument
         if self.settings.mode != "sim":
             await party.venue.test_order(**ticket.wire(instrument))
-        with before_sending():
+        with before_sending(self.home):
             usage = await self._usage(party.identity.numbered(party.place, judged.number), instrument.quote)
         caps.check_usage(self.settings.caps, usage, judged.estimate.notional, instrument.quote)
         by = None if call is None else f"tracedesk://calls/{call.id}"
@@ -186,7 +186,7 @@ class OrderDesk:
 
     async def identity(self, party: Party) -> str:
         """What the party's account is told by, whatever it is called."""
-        with before_sending():
+        with before_sending(self.home):
             return await in_thread(lambda: self.ledger.identity(party.identity))
 
     def turn(self, party: Party, seconds: float = WAIT_S) -> AbstractAsyncContextManager[str]:
@@ -221,7 +221,7 @@ class OrderDesk:
         try:
             return await self.previews.find(party, token, ticket)
         except ToolError as problem:
-            with before_sending():
+            with before_sending(self.home):
                 used = await in_thread(lambda: self._used(party, token))
             raise problem if used is None else answers.used(used) from None
 
@@ -244,7 +244,7 @@ class OrderDesk:
 
     async def _begun(self, party: Party, identity: str) -> Seen:
         """The account at the beginning of its turn, of which nothing is in doubt."""
-        with before_sending():
+        with before_sending(self.home):
             seen = await in_thread(lambda: self.ledger.seen(party.identity, identity))
             left = await self.settle(party)
             if left:
@@ -325,7 +325,7 @@ class OrderDesk:
             self._halting.sweeping.check(party.account, seen.identity)
             caps.check_usage(self.settings.caps, usage, notional, instrument.quote)
 
-        with before_sending():
+        with before_sending(self.home):
             try:
                 order = await in_thread(lambda: self.ledger.intend(intent, last_word, seen))
             except Duplicate as known:
@@ -431,7 +431,7 @@ class OrderDesk:
         body = {**whose, "symbol": symbol, **which}
         async with self.turn(party):
             errand.begun = True
-            with before_sending():
+            with before_sending(self.home):
                 asked, _ = await in_thread(lambda: self.ledger.note("cancel", body, _by(call)))
             call.sent = True
             try:

@@ -10,6 +10,7 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from tracedesk.contract import USER_SECONDS
@@ -80,6 +81,7 @@ class Previews:
     clock: Clock
     seconds: float
     shared: SharedStore
+    home: Path
 
     async def make(
         self, party: Party, ticket: Ticket, call: str | None, summary: str = ""
@@ -144,5 +146,5 @@ class Previews:
         return preview.until - self.clock.monotonic() + USER_SECONDS
 
     async def _run(self, work: Callable[[], Any]) -> Any:
-        with before_sending():
+        with before_sending(self.home):
             return await self.shared.run(lambda _: work())

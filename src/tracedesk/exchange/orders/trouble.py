@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
-from tracedesk.errors import ToolError
+from tracedesk.errors import STANDARD, ToolError
 from tracedesk.journal import JournalError
 from tracedesk.journal.sqlite import SQLiteError
+from tracedesk.storage import fault_of
 
 FAULTS: Final = (JournalError, SQLiteError, OSError)
 
 
 @contextmanager
-def before_sending() -> Generator[None]:
+def before_sending(home: Path) -> Generator[None]:
     """Around what is read or written before anything is sent; where that fails, nothing is."""
     try:
         yield
     except FAULTS as problem:
+        fault = fault_of(problem, home)
+        if fault is not None:
+            raise fault.error(STANDARD, "Nothing was sent") from None
         message = (
             f"Nothing was sent: the order ledger could not be used ({problem}). Try again; "
             "`tracedesk doctor` looks for the cause."

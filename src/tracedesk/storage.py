@@ -1,0 +1,174 @@
+"""Faults of the disk that a home lies on: one place that names them, for every family and command."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from tracedesk.journal.sqlite import (
+    AuthError,
+    CantOpenError,
+    DiskIOError,
+    FullError,
+    ReadOnlyError,
+)
+
+if TYPE_CHECKING:
+    from tracedesk.errors import Family, ToolError
+    from tracedesk.primitives.time import Clock
+
+Kind = Literal["DISK_FULL", "READ_ONLY", "NOT_PERMITTED", "DISK_FAULT"]
+_PROBLEMS: Final[dict[Kind, str]] = {
+    "DISK_FULL": "The disk of the desk's home is full",
+    "READ_ONLY": "The desk's home is on a read-only disk",
+    "NOT_PERMITTED": "The desk's home cannot be written by this user",
+    "DISK_FAULT": "The disk of the desk's home cannot be read or written",
+}
+_REMEDIES: Final[dict[Kind, str]] = {
+    "DISK_FULL": "Make room there, then try again; tracedesk prune removes old streams.",
+    "READ_ONLY": "Mount it writable, or choose another home with --home.",
+    "NOT_PERMITTED": "Give the folder to this user, or choose another home with --home.",
+    "DISK_FAULT": "Check the disk and the system's log, then try again.",
+}
+_ERRNOS: Final[dict[int | None, Kind]] = {
+    errno.ENOSPC: "DISK_FULL",
+    errno.EDQUOT: "DISK_FULL",
+    errno.EROFS: "READ_ONLY",
+    errno.EIO: "DISK_FAULT",
+}
+_VAGUE: Final = (CantOpenError, DiskIOError, AuthError)
+"""SQLite's errors that say too little: the disk itself is asked for the cause.
+
+A statement that is compiled anew after a failed write can end in AuthError, for a journal's guarded tables.
+"""
+_LEAST: Final = 65_536
+"""Bytes that a commit needs at least, with its log and shared memory."""
+_AGAIN_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class StorageFault:
+    """The reason why a home cannot be written, and the remedy."""
+
+    kind: Kind
+
+    @property
+    def problem(self) -> str:
+        return _PROBLEMS[self.kind]
+
+    @property
+    def remedy(self) -> str:
+        return _REMEDIES[self.kind]
+
+    @property
+    def text(self) -> str:
+        return f"{self.problem}. {self.remedy}"
+
+    def error(self, family: Family, before: str = "") -> ToolError:
+        """The refusal of a family; `before` says what was or was not done."""
+        from tracedesk.errors import ToolError
+
+        message = f"{before}: {self.text}" if before else self.text
+        return ToolError(family.storage, message, {"kind": self.kind, "retryable": True})
+
+
+def fault_of(problem: BaseException, home: Path) -> StorageFault | None:
+    """The disk's fault behind an exception, or behind one that it was raised from; None for any other."""
+    for each in _chain(problem):
+        kind = _kind(each, home)
+        if kind is not None:
+            return StorageFault(kind)
+    return None
+
+
+def probe(home: Path) -> StorageFault | None:
+    """Try to write a little to the home; return the fault that this meets."""
+    found = glance(home)
+    if found is not None:
+        return found
+    try:
+        with tempfile.NamedTemporaryFile(prefix=".probe-", dir=_folder(home)) as file:
+            file.write(bytes(_LEAST))
+            file.flush()
+    except OSError as fault:
+        kind = "NOT_PERMITTED" if fault.errno in (errno.EACCES, errno.EPERM) else _ERRNOS.get(fault.errno)
+        return StorageFault(kind or "DISK_FAULT")
+    return None
+
+
+def glance(home: Path) -> StorageFault | None:
+    """Ask the file system for what it says of itself, without writing."""
+    try:
+        disk = os.statvfs(_folder(home))
+    except OSError:
+        return StorageFault("DISK_FAULT")
+    if disk.f_flag & os.ST_RDONLY:
+        return StorageFault("READ_ONLY")
+    # A file system that counts no blocks has no bound to reach.
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < _LEAST:
+        return StorageFault("DISK_FULL")
+    return None
+
+
+class StorageHealth:
+    """The disk faults that a desk has met, and whether they last."""
+
+    def __init__(self, home: Path, clock: Clock) -> None:
+        self._home = home
+        self._clock = clock
+        self._met: StorageFault | None = None
+        self._asked = 0.0
+
+    def explain(self, problem: BaseException) -> StorageFault | None:
+        """The disk's fault behind an exception, which `problems` then reports until a write succeeds."""
+        found = fault_of(problem, self._home)
+        self._met = found or self._met
+        return found
+
+    def problems(self) -> list[dict[str, Any]]:
+        """The fault that keeps the home from being written now, for `/health`."""
+        found = glance(self._home) or self._lasting()
+        return [] if found is None else [{"what": f"{found.problem}.", "remedy": found.remedy}]
+
+    def _lasting(self) -> StorageFault | None:
+        """The fault that was met, if a write still fails; anyone may ask, so it is tried once a second."""
+        now = self._clock.monotonic()
+        if self._met is not None and now - self._asked >= _AGAIN_SECONDS:
+            self._asked = now
+            self._met = probe(self._home)
+        return self._met
+
+
+def _kind(problem: BaseException, home: Path) -> Kind | None:
+    if isinstance(problem, FullError):
+        return "DISK_FULL"
+    if isinstance(problem, ReadOnlyError):
+        return _of_disk(home) or "READ_ONLY"
+    if isinstance(problem, _VAGUE):
+        return _of_disk(home) or ("DISK_FAULT" if isinstance(problem, DiskIOError) else None)
+    if isinstance(problem, OSError):
+        return _ERRNOS.get(problem.errno)
+    return None
+
+
+def _of_disk(home: Path) -> Kind | None:
+    found = probe(home)
+    return None if found is None else found.kind
+
+
+def _folder(home: Path) -> Path:
+    """The home, or the folder that it would be made in."""
+    return next(folder for folder in (home, *home.absolute().parents) if folder.is_dir())
+
+
+def _chain(problem: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while problem is not None and id(problem) not in seen:
+        seen.add(id(problem))
+        yield problem
+        problem = problem.__cause__ or problem.__context__
