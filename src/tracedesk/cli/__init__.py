@@ -42,11 +42,11 @@ tracedesk = LazyGroup(
         ),
         "verify": (
             "tracedesk.cli.verify:verify",
-            "Check everything a home has recorded, and what it has lost since an anchor.",
+            "Check everything the home has recorded: trace, ledger, runs and campaigns.",
         ),
         "anchor": (
             "tracedesk.cli.anchor:anchor",
-            "Write the signed hashes of all streams to a file outside the home.",
+            "Write the hashes of all streams, signed, to FILE outside the home, or to the output.",
         ),
         "backup": ("tracedesk.cli.backup:backup", "Copy a home while desks use it, or check such a copy."),
         "prune": ("tracedesk.cli.prune:prune", "Remove old ended streams, leaving their manifests."),

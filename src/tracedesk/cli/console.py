@@ -106,6 +106,17 @@ def describe(fault: OSError) -> str:
     return f"{where}{fault.strerror or fault}."
 
 
+def disk_sentence(fault: Exception, home: Path) -> str | None:
+    """The disk of the home as the cause of a failure, with the remedy; None for any other cause."""
+    from tracedesk.storage import fault_of
+
+    name: Any = fault.filename if isinstance(fault, OSError) else None
+    if isinstance(name, str) and not Path(name).absolute().is_relative_to(home):
+        return None  # another file, such as one that the command writes for its user
+    found = fault_of(fault, home)
+    return None if found is None else f"{found.problem} ({short_path(home)}). {found.remedy}"
+
+
 def size_text(count: float) -> str:
     """A number of bytes as people write it."""
     for unit in ("B", "KB", "MB", "GB"):

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import click
 
 import tracedesk
-from tracedesk.cli.console import Console, Misuse, describe
+from tracedesk.cli.console import Console, Misuse, describe, disk_sentence
 
 SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -157,22 +157,10 @@ def _no_command(fault: click.exceptions.NoArgsIsHelpError, console: Console) -> 
 
 def disk_words(fault: Exception, console: Console) -> str | None:
     """The home's disk as the cause of a failure, with the remedy; None for any other cause."""
-    from tracedesk.storage import fault_of
-
     try:
-        home = console.settings().home
+        return disk_sentence(fault, console.settings().home)
     except click.UsageError:
         return None
-    if isinstance(fault, OSError) and _is_elsewhere(fault, home):
-        return None
-    found = fault_of(fault, home)
-    return None if found is None else f"{found.problem} ({home}). {found.remedy}"
-
-
-def _is_elsewhere(fault: OSError, home: Path) -> bool:
-    """Whether the error names a file outside the home, such as one that a command writes for its user."""
-    name: Any = fault.filename
-    return isinstance(name, str) and not Path(name).absolute().is_relative_to(home)
 
 
 def bug(fault: Exception, console: Console) -> str:

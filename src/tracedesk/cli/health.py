@@ -17,8 +17,6 @@ import tracedesk
 from tracedesk.cli.console import describe, sentence, short_path, size_text
 from tracedesk.config import BadSetting, Settings, load, locate
 from tracedesk.home import FORMAT, Home, HomeError, read_format
-from tracedesk.journal.sqlite import SQLiteError
-from tracedesk.storage import fault_of, probe
 
 Status = Literal["ok", "warn", "fail"]
 _OLDEST: Final = (3, 11)
@@ -56,6 +54,9 @@ def examine(home: Path | None) -> Iterator[Finding]:
 
 def _guarded(check: Check, settings: Settings) -> Iterator[Finding]:
     """A check that cannot be made is a finding, not the end of the others."""
+    from tracedesk.journal.sqlite import SQLiteError
+    from tracedesk.storage import fault_of
+
     name = check.__name__.strip("_")
     try:
         yield from check(settings)
@@ -147,6 +148,8 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _home(settings: Settings) -> Iterator[Finding]:
+    from tracedesk.storage import probe
+
     home = settings.home
     if not home.exists():
         yield _future_home(home)
@@ -221,6 +224,7 @@ def _space(settings: Settings) -> Iterator[Finding]:
 def _journals(home: Path, wal: int) -> Iterator[Finding]:
     """What the journals hold, once there are any."""
     from tracedesk.disk import streams
+    from tracedesk.storage import probe
 
     found = streams(Home(home))
     if not found.journals and not found.unreadable:

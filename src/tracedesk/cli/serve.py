@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from tracedesk.cli.console import Console, Failed, Misuse, describe, pass_console, sentence, short_path, table
+from tracedesk.cli.console import (
+    Console,
+    Failed,
+    Misuse,
+    describe,
+    disk_sentence,
+    pass_console,
+    sentence,
+    short_path,
+    table,
+)
 from tracedesk.cli.frame import DeskCommand
 
 if TYPE_CHECKING:
@@ -266,7 +276,7 @@ def _no_port(fault: OSError, settings: Settings) -> str:
         return f"{where} may not be opened by this user. Choose a port above 1023 with --port."
     if isinstance(fault, socket.gaierror) or fault.errno == errno.EADDRNOTAVAIL:
         return f"{settings.host} is not an address of this machine. Choose another with --host."
-    return describe(fault)
+    return disk_sentence(fault, settings.home) or describe(fault)
 
 
 # --- the first minute --------------------------------------------------------------------------
