@@ -73,7 +73,7 @@ class StorageFault:
         """The refusal of a family; `before` says what was or was not done."""
         from tracedesk.errors import ToolError
 
-        message = f"{before}: {self.text}" if before else self.text
+        message = f"{before}. {self.text}" if before else self.text
         return ToolError(family.storage, message, {"kind": self.kind, "retryable": True})
 
 

@@ -23,7 +23,7 @@ def before_sending(home: Path) -> Generator[None]:
     except FAULTS as problem:
         fault = fault_of(problem, home)
         if fault is not None:
-            raise fault.error(STANDARD, "Nothing was sent") from None
+            raise fault.error(STANDARD, "Nothing was sent: the order ledger could not be used") from None
         message = (
             f"Nothing was sent: the order ledger could not be used ({problem}). Try again; "
             "`tracedesk doctor` looks for the cause."
