@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tracedesk import sweep
+from tracedesk.calls.log import drop_names
 from tracedesk.calls.record import PAYLOADS, PREFIX
 from tracedesk.home import Home, HomeError, alone
 from tracedesk.journal import Journal, JournalError, OldFraming, Reader, forgetting
@@ -256,6 +257,8 @@ def _take_out(journal: Journal, target: _Target, facts: Mapping[str, Any], drop:
         with Transaction(journal.connection):
             journal.forget([(name, seq) for name, seq, _ in target.events.values()], facts)
             drop(journal.connection, list(target.events))
+            for event in target.events:
+                drop_names(journal.connection, event)
     except OldFraming as problem:
         raise ForgetError(f"Nothing was forgotten: {problem}.") from None
 

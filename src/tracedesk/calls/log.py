@@ -350,6 +350,12 @@ def month(now_ns: int) -> str:
     return f"calls-{time.month(now_ns)}"
 
 
+def drop_names(connection: Connection, event: int) -> None:
+    """Take out the names that a forgotten call was found by."""
+    if any(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'call_alias'")):
+        connection.execute("DELETE FROM call_alias WHERE event = ?", (event,))
+
+
 def _keys(identities: Sequence[str]) -> list[bytes]:
     """What calls are found by: the 16 bytes of each id."""
     everything = bytes.fromhex("".join(identities).replace("-", ""))
@@ -394,6 +400,7 @@ def named(reader: Reader, names: Sequence[tuple[str, str, str]]) -> Source | Non
     there = "SELECT 1 FROM sqlite_master WHERE name = 'call_alias'"
     if not any(reader.connection.execute(there)):
         return None  # no desk of this version has written here yet
-    rows = [row for name in names for row in reader.connection.execute(query, name)]
+    found = (row for name in names for row in reader.connection.execute(query, name))
+    rows = [row for row in found if forgetting.of(row[0]) is None]
     newest = max(rows, key=lambda row: row[1], default=None)
     return None if newest is None else source(json.loads(newest[0]), newest[1])
