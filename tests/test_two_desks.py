@@ -198,7 +198,7 @@ def test_calls_in_any_order_on_either_desk_trade_each_id_once_with_one_answer(tm
                 elif step < 0.7 or not answers:
                     id, bound = (
                         f"buy_{number}",
-                        {"trades": [BUY], "simulation_ref": chance.choice(simulated[-2:])},
+                        {"trades": [BUY], "simulation_ref": simulated[-1]},
                     )
                     both = await asyncio.gather(*(d.raw("trade_execute", id, **bound) for d in (one, two)))
                     texts = {reply.json["result"]["content"][0]["text"] for reply in both}

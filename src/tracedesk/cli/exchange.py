@@ -79,6 +79,7 @@ def serve(
         speed=speed,
         loop=loop,
         as_recorded=as_recorded,
+        limits=sim.limits,
     )
 
     async def begin() -> dict[str, Any]:
@@ -121,6 +122,20 @@ def stop(console: Console, timeout: float) -> None:
 
     _run(end())
     console.answer({"pid": info.pid, "stopped": True}, "Stopped the local exchange.")
+
+
+@exchange.command()
+@pass_console
+def unban(console: Console) -> None:
+    """End the bans and the used-up limits of the local exchange.
+
+    Bans come from its limits where [exchange.sim] limits is "address", as at Binance.
+    """
+    from tracedesk.exchange.local.launch import ask
+
+    found = _run(ask(_home(console), "unban"))
+    names = ", ".join(found["unbanned"])
+    console.answer(found, f"Unbanned {names}." if names else "Nobody was banned. All counts are zero again.")
 
 
 @exchange.command()

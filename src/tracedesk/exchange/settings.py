@@ -74,6 +74,8 @@ class Sim:
     """A recording to replay instead of seeded flow."""
     idle_seconds: int = 1800
     """How long nobody uses an exchange that was started on demand before it ends by itself; 0 never does."""
+    limits: Literal["account", "address"] = "account"
+    """Count requests by account, or as Binance by address, where any program gets this machine banned."""
 
 
 @dataclass(frozen=True, slots=True)

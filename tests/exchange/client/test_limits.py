@@ -92,3 +92,22 @@ def test_the_offset_is_right_to_half_the_usual_delay_though_one_answer_is_absurd
     time.measured(samples)
     assert abs(time.offset_ms - ahead) <= 201
     assert time.now_ms() == clock.now_ns() // MILLISECOND + time.offset_ms
+
+
+def test_room_is_kept_back_for_what_cancels_orders() -> None:
+    clock = ManualClock(1_760_000_000 * SECOND)
+    limits = _limits(clock)
+
+    def admitted(weight: int, *, essential: bool) -> bool:
+        try:
+            asyncio.run(
+                limits.admit(weight, orders=0, account=None, patience=0.0, essential=essential)
+            ).settle(sent=True)
+        except RateLimited:
+            return False
+        return True
+
+    assert admitted(95, essential=False)
+    assert not admitted(1, essential=False)
+    assert admitted(5, essential=True)
+    assert not admitted(1, essential=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tracedesk.exchange.local.errors import Refused
-from tracedesk.exchange.local.limits import CONNECTIONS, PATIENCE, RULES, Limits, Rule
+from tracedesk.exchange.local.limits import CONNECTIONS, KEPT_BACK, PATIENCE, RULES, Limits, Rule
 from tracedesk.primitives.time import DAY, HOUR, MILLISECOND, MINUTE, SECOND, ManualClock
 
 HOME = "127.0.0.1"
@@ -132,3 +132,20 @@ def test_rules_are_published_as_the_venue_writes_them() -> None:
 def test_the_longest_ban_does_not_outlast_three_days(limits: Limits, clock: ManualClock) -> None:
     bans = [limits.ban(HOME) for _ in range(60)]
     assert bans[-1] - clock.now_ns() == 72 * HOUR
+
+
+def test_what_is_kept_back_for_cancelling_is_bounded_too(clock: ManualClock) -> None:
+    limits = Limits(clock, (Rule("REQUEST_WEIGHT", "MINUTE", 1, 1),))
+    limits.charge(HOME, 1)
+    for _ in range(KEPT_BACK.limit):
+        limits.admit(HOME, "alice")
+    with pytest.raises(Refused):
+        limits.admit(HOME, "alice")
+    limits.admit(HOME, "bob")
+
+
+def test_unban_ends_bans_and_counts_anew(limits: Limits) -> None:
+    limits.ban(HOME)
+    assert limits.unban() == [HOME]
+    limits.admit(HOME)
+    assert limits.unban() == []

@@ -599,3 +599,32 @@ def test_a_failure_inside_is_a_5xx_whose_outcome_is_unknown(caplog: pytest.LogCa
         assert on.key.material not in caplog.text
 
     run(body)
+
+
+def _by_account(clock: Clock) -> Limits:
+    return Limits(clock, (Rule("REQUEST_WEIGHT", "MINUTE", 1, 50),), by="account")
+
+
+def test_programs_without_a_key_use_up_nothing_of_an_accounts_and_ban_nobody() -> None:
+    async def body(on: Bench) -> None:
+        assert {(await on.get("trades", symbol="BTCUSDT")).status for _ in range(12)} == {200}
+        strange = {(await on.get("account", timestamp="1", signature="0" * 64)).status for _ in range(12)}
+        assert strange <= {400, 401}
+        assert (await on.signed("GET", "account")).status == 200
+
+    run(body, _by_account)
+
+
+@pytest.mark.parametrize("limits", [_tight, _by_account])
+def test_orders_are_found_and_cancelled_beyond_every_limit_and_ban(limits: Callable[[Clock], Limits]) -> None:
+    async def body(on: Bench) -> None:
+        order = (await on.limit("49000.00", "0.1")).body["orderId"]
+        statuses = [(await on.signed("GET", "account")).status for _ in range(20)]
+        assert statuses[-1] == 418, statuses
+        assert (await on.signed("GET", "openOrders")).status == 200
+        assert (await on.signed("DELETE", "order", symbol="BTCUSDT", orderId=order)).status == 200
+        assert (await on.limit("49000.00", "0.1")).status == 418
+        forged = await on.get("openOrders", timestamp="1", signature="0" * 64)
+        assert forged.status in (400, 401, 418)
+
+    run(body, limits)

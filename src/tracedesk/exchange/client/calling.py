@@ -44,6 +44,7 @@ _TOO_MANY_ORDERS: Final = -1015
 _UNCLEAR: Final = frozenset({-1000, -1001, -1006, -1007})
 """Refusals that do not say whether the request was carried out."""
 _BUSY: Final = -1008
+_ESSENTIAL: Final = frozenset((("GET", "openOrders"), ("GET", "order"), ("GET", "time")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,11 @@ class Request:
     """New orders that it counts as."""
     rows: bool = False
     """Whether the answer is a list."""
+
+    @property
+    def is_essential(self) -> bool:
+        """Whether it cancels orders, or finds those that are to be cancelled: room is kept back for that."""
+        return self.method == "DELETE" or (self.method, self.path) in _ESSENTIAL
 
 
 class _Unclear(Exception):
@@ -170,7 +176,11 @@ class Caller:
         # An order that waits would be placed at a moment nobody chose.
         patience = 0.0 if request.effect else self._patience
         held = await self.limits.admit(
-            request.weight, orders=request.orders, account=account, patience=patience
+            request.weight,
+            orders=request.orders,
+            account=account,
+            patience=patience,
+            essential=request.is_essential,
         )
         try:
             answer = await self._send(request)

@@ -22,6 +22,8 @@ Counted = Literal["REQUEST_WEIGHT", "RAW_REQUESTS", "ORDERS"]
 _UNITS: Final[Mapping[str, int]] = {"SECOND": SECOND, "MINUTE": MINUTE, "HOUR": HOUR, "DAY": DAY}
 _LETTERS: Final[Mapping[str, str]] = {"S": "SECOND", "M": "MINUTE", "H": "HOUR", "D": "DAY"}
 _HEADER: Final = re.compile(r"x-mbx-(used-weight|order-count)-([0-9]+)([smhd])", re.IGNORECASE)
+KEPT_BACK: Final = 20
+"""Share of a window, one in so many, that only cancelling, and finding what to cancel, may use."""
 _SHORTEST_BAN: Final = 2 * 60.0
 """Seconds of the venue's shortest ban, taken where a 418 does not say how long."""
 _BACK_OFF: Final = 10.0
@@ -55,8 +57,9 @@ class Window:
         if index != self.index:
             self.index, self.used = index, 0
 
-    def over_by(self, amount: int) -> bool:
-        return self.used + self.under_way + amount > self.limit
+    def over_by(self, amount: int, *, essential: bool) -> bool:
+        kept_back = 0 if essential or self.counted == "ORDERS" else self.limit // KEPT_BACK
+        return self.used + self.under_way + amount > self.limit - kept_back
 
     def seconds_left(self, now_ns: int) -> float:
         """Until the count is zero again."""
@@ -158,17 +161,24 @@ class Limits:
 
     # --- what we may do
 
-    async def admit(self, weight: int, *, orders: int, account: str | None, patience: float) -> Reservation:
-        """Wait for room up to `patience` seconds, or refuse; what is admitted counts at once."""
+    async def admit(
+        self, weight: int, *, orders: int, account: str | None, patience: float, essential: bool = False
+    ) -> Reservation:
+        """Wait for room up to `patience` seconds, or refuse; what is admitted counts at once.
+
+        What is essential has room that is kept back from everything else.
+        """
         deadline = self._clock.monotonic() + patience
-        while (blocked := self._blocked(weight, orders, account)) is not None:
+        while (blocked := self._blocked(weight, orders, account, essential)) is not None:
             message, seconds, banned = blocked
             if self._clock.monotonic() + seconds > deadline:
                 raise RateLimited(message, seconds, sent=False, banned=banned)
             await self._clock.sleep_until(self._clock.monotonic() + seconds)
         return self._reserve(weight, orders, account)
 
-    def _blocked(self, weight: int, orders: int, account: str | None) -> tuple[str, float, bool] | None:
+    def _blocked(
+        self, weight: int, orders: int, account: str | None, essential: bool
+    ) -> tuple[str, float, bool] | None:
         """Why nothing can be sent now, for how many seconds, and whether it is a ban."""
         closed = self._closed_until - self._clock.monotonic()
         if closed > 0:
@@ -182,7 +192,7 @@ class Limits:
         now_ns = self._time.now_ns()
         for window, amount in self._costs(weight, orders, account):
             window.at(now_ns)
-            if window.over_by(amount):
+            if window.over_by(amount, essential=essential):
                 return f"The venue's limit of {window.name} is used up.", window.seconds_left(now_ns), False
         return None
 

@@ -45,13 +45,24 @@ class Asked:
     """The key that an authenticated session stands for."""
 
 
+ESSENTIAL: Final = frozenset(
+    ("order.cancel", "openOrders.cancelAll", "openOrders.status", "order.status", "orderList.cancel")
+)
+"""Methods that weight is kept back for: to cancel orders, and to find those that are to be cancelled."""
+
+
 async def answer(exchange: LocalExchange, method: Method, asked: Asked) -> tuple[Json, str]:
     """What the request gets and the account it was for, or `Refused`; `Cut` where a fault wants it so."""
-    exchange.limits.admit(asked.address)
-    charge = _Charge(exchange, method, asked.address)
+    found = _proved(exchange, method, asked)
+    account = found[0].account if isinstance(found, tuple) and found[0] is not None else ""
+    who = exchange.limits.counted(asked.address, account)
+    exchange.limits.admit(who, account if method.name in ESSENTIAL else "")
+    charge = _Charge(exchange, method, who)
     try:
         await _before(exchange, method.name)
-        body, account = _acted(exchange, method, asked, charge)
+        if isinstance(found, Refused):
+            raise found
+        body = _acted(exchange, method, asked, charge, *found)
     except Refused:
         charge.failed()
         raise
@@ -60,9 +71,31 @@ async def answer(exchange: LocalExchange, method: Method, asked: Asked) -> tuple
     return body, account
 
 
-def _acted(exchange: LocalExchange, method: Method, asked: Asked, charge: _Charge) -> tuple[Json, str]:
+def _proved(
+    exchange: LocalExchange, method: Method, asked: Asked
+) -> tuple[Key | None, Timing | None] | Refused:
+    """Whose request it is, before it is counted; a refusal is answered once it is."""
     try:
-        key, timing = authorised(exchange, method, asked)
+        return authorised(exchange, method, asked)
+    except Refused as refused:
+        return refused
+    except VenueRefused as refused:
+        return _refused(refused)
+
+
+def _refused(refused: VenueRefused) -> Refused:
+    return Refused(refused.code, refused.message, 401 if refused.code == _REJECTED_KEY else 400)
+
+
+def _acted(
+    exchange: LocalExchange,
+    method: Method,
+    asked: Asked,
+    charge: _Charge,
+    key: Key | None,
+    timing: Timing | None,
+) -> Json:
+    try:
         apart = asked.steering + (asked.security if method.permission else ())
         values = parameters.read(method.parameters, asked.sent, apart)
         charge.weight = method.cost(values)
@@ -70,32 +103,31 @@ def _acted(exchange: LocalExchange, method: Method, asked: Asked, charge: _Charg
             # The request may have waited since its time was checked.
             timing.check(exchange.now_ns())
         account = "" if key is None else key.account
-        return method.act(Call(exchange, values, account, asked.unit)), account
+        return method.act(Call(exchange, values, account, asked.unit))
     except Refused:
         raise
     except VenueRefused as refused:
-        status = 401 if refused.code == _REJECTED_KEY else 400
-        raise Refused(refused.code, refused.message, status) from refused
+        raise _refused(refused) from refused
     except Exception as error:
         _LOG.exception("%s could not be finished", method.name)
         raise errors.unknown() from error
 
 
 class _Charge:
-    """What a request costs its address, by how it ends."""
+    """What a request costs the one it is counted for, by how it ends."""
 
-    def __init__(self, exchange: LocalExchange, method: Method, address: str) -> None:
+    def __init__(self, exchange: LocalExchange, method: Method, who: str | None) -> None:
         self._exchange = exchange
         self._method = method
-        self._address = address
+        self._who = who
         # What depends on the parameters is not known before they are read.
         self.weight = method.weight if isinstance(method.weight, int) else 1
 
     def succeeded(self) -> None:
-        self._exchange.limits.charge(self._address, 0 if self._method.free else self.weight)
+        self._exchange.limits.charge(self._who, 0 if self._method.free else self.weight)
 
     def failed(self) -> None:
-        self._exchange.limits.charge(self._address, self.weight)
+        self._exchange.limits.charge(self._who, self.weight)
 
 
 def authorised(exchange: LocalExchange, method: Method, asked: Asked) -> tuple[Key | None, Timing | None]:

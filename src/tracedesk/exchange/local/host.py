@@ -19,6 +19,7 @@ from tracedesk.exchange.local.auth import Keys
 from tracedesk.exchange.local.clock import Warp
 from tracedesk.exchange.local.exchange import LocalExchange
 from tracedesk.exchange.local.launch import BUSY, Files, running
+from tracedesk.exchange.local.limits import Limits
 from tracedesk.exchange.local.plan import Plan
 from tracedesk.exchange.local.stage import Stage, build
 from tracedesk.exchange.units import ONE
@@ -68,7 +69,7 @@ class ExchangeHost:
         self._begun_ns = time.SystemClock().now_ns()
 
     def methods(self) -> dict[str, Method]:
-        answered = (self.address, self.account, self.keys, self.faults, self.status)
+        answered = (self.address, self.account, self.keys, self.faults, self.unban, self.status)
         return {method.__name__: self._counted(method) for method in answered}
 
     def _counted(self, method: Method) -> Method:
@@ -140,6 +141,10 @@ class ExchangeHost:
             await self._exchange.shut_down()
         return faults.document()
 
+    async def unban(self, params: Params, call: HostCall) -> dict[str, Any]:
+        """End every ban of the limits."""
+        return {"unbanned": self._exchange.limits.unban()}
+
     async def status(self, params: Params, call: HostCall) -> dict[str, Any]:
         """The figures of now."""
         return self.figures(await asyncio.shield(self._where()))
@@ -192,7 +197,8 @@ def prepare(files: Files, plan: Plan) -> Ready:
     clock = Warp()
     store = Store(files.replay_venue if plan.replay else files.venue)
     stage = build(plan, clock, store)
-    return Ready(stage, LocalExchange(stage.venue, stage.markets, clock, Keys(files.keys)))
+    limits = Limits(clock, by=plan.limits)
+    return Ready(stage, LocalExchange(stage.venue, stage.markets, clock, Keys(files.keys), limits=limits))
 
 
 def _check_port(port: int) -> None:

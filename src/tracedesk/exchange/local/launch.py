@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tracedesk.errors import ToolError
+from tracedesk.exchange.local.limits import By
 from tracedesk.exchange.local.plan import Plan
 from tracedesk.hosts import HostBusy, HostClient, HostFailed, HostGone, HostInfo, HostTimeout, find_one, spawn
 from tracedesk.hosts.launch import log_path
@@ -38,6 +39,9 @@ class Sim(Protocol):
 
     @property
     def idle_seconds(self) -> int: ...
+
+    @property
+    def limits(self) -> By: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ async def ensure(home: Path, sim: Sim) -> HostInfo:
     if (info := running(home)) is not None:
         return info
     replay = (sim.replay,) if sim.replay else ()
-    plan = Plan(port=sim.port, seed=sim.seed, replay=replay, idle_seconds=sim.idle_seconds)
+    plan = Plan(port=sim.port, seed=sim.seed, replay=replay, idle_seconds=sim.idle_seconds, limits=sim.limits)
     return await start(home, plan, or_find=True)
 
 

@@ -1,4 +1,7 @@
-"""How much may be asked: request weight and raw requests of an address, orders of an account, and bans.
+"""How much may be asked: request weight and raw requests, orders of an account, and bans.
+
+Requests are counted by address, as Binance does, or by account: then a program without a key of the home can
+use up nothing, and nobody is banned for it.
 
 Intervals are those of the calendar: a minute's limit is whole again when the minute on the clock is over.
 """
@@ -13,6 +16,7 @@ from typing import Any, Final, Literal
 from tracedesk.exchange.local import errors
 from tracedesk.primitives.time import DAY, MILLISECOND, MINUTE, SECOND, Clock
 
+By = Literal["account", "address"]
 Kind = Literal["REQUEST_WEIGHT", "ORDERS", "RAW_REQUESTS", "CONNECTIONS"]
 Interval = Literal["SECOND", "MINUTE", "DAY"]
 
@@ -54,8 +58,10 @@ RULES: Final = (
 )
 CONNECTIONS: Final = Rule("CONNECTIONS", "MINUTE", 5, 300)
 """Connection attempts of an address; not among the published rules."""
+KEPT_BACK: Final = Rule("RAW_REQUESTS", "MINUTE", 1, 600)
+"""Requests that cancel an account's orders, or look them up, beyond every other limit."""
 PATIENCE: Final = 10
-"""Requests refused with 429 within one interval, after which the address is banned."""
+"""Requests refused with 429 within one interval, after which the caller is banned."""
 FIRST_BAN_NS: Final = 2 * MINUTE
 LONGEST_BAN_NS: Final = 3 * DAY
 MAKER_CREDIT: Final = 5
@@ -82,6 +88,10 @@ class Tally:
     def is_spent(self, who: Hashable) -> bool:
         return self.count(who) >= self.rule.limit
 
+    def clear(self) -> None:
+        """Forget everything that was counted."""
+        self._counts = {}
+
     def retry_after_s(self) -> int:
         """Whole seconds until the next interval begins."""
         left = self.rule.span_ns - self._clock.now_ns() % self.rule.span_ns
@@ -106,35 +116,62 @@ class Limits:
     """The limits of one exchange, counted on its clock."""
 
     def __init__(
-        self, clock: Clock, rules: tuple[Rule, ...] = RULES, connections: Rule = CONNECTIONS
+        self,
+        clock: Clock,
+        rules: tuple[Rule, ...] = RULES,
+        connections: Rule = CONNECTIONS,
+        *,
+        by: By = "address",
     ) -> None:
         self.rules = rules
+        self._by = by
         self._clock = clock
         self._weight = [Tally(rule, clock) for rule in rules if rule.kind == "REQUEST_WEIGHT"]
         self._raw = [Tally(rule, clock) for rule in rules if rule.kind == "RAW_REQUESTS"]
         self._orders = [Tally(rule, clock) for rule in rules if rule.kind == "ORDERS"]
         self._connections = Tally(connections, clock)
         self._refusals = Tally(Rule("REQUEST_WEIGHT", "MINUTE", 1, PATIENCE), clock)
+        self._kept_back = Tally(KEPT_BACK, clock)
         self._bans: defaultdict[str, Ban] = defaultdict(Ban)
 
-    # --- addresses ------------------------------------------------------------------------------
+    # --- requests -------------------------------------------------------------------------------
 
-    def admit(self, address: str) -> None:
-        """Count a request of an address, or refuse it: 429 over a limit, 418 while banned."""
-        self._refuse_banned(address)
+    def counted(self, address: str, account: str = "") -> str | None:
+        """The one that a request is counted for: its address, or its account; None for nobody."""
+        return address if self._by == "address" else account or None
+
+    def admit(self, who: str | None, essential_of: str = "") -> None:
+        """Count a request, or refuse it: 429 over a limit, 418 while banned.
+
+        `essential_of` is the account whose orders it cancels or looks up: requests are kept back for that, so
+        that nothing which others or the account itself did keeps an order from being cancelled.
+        """
+        if who is None:
+            return
+        try:
+            self._admit(who)
+        except errors.Refused:
+            if not essential_of or self._kept_back.is_spent(essential_of):
+                raise
+            self._kept_back.add(essential_of, 1)
+
+    def _admit(self, who: str) -> None:
+        self._refuse_banned(who)
         for tally in self._raw:
-            tally.add(address, 1)
-        spent = next((tally for tally in (*self._weight, *self._raw) if self._is_over(tally, address)), None)
+            tally.add(who, 1)
+        spent = next((tally for tally in (*self._weight, *self._raw) if self._is_over(tally, who)), None)
         if spent is not None:
-            self._refuse(address, spent)
+            self._refuse(who, spent)
 
-    def charge(self, address: str, weight: int) -> None:
+    def charge(self, who: str | None, weight: int) -> None:
         """Count what a request cost, once that is known."""
-        for tally in self._weight:
-            tally.add(address, weight)
+        for tally in self._weight if who is not None else ():
+            tally.add(who, weight)
 
     def connect(self, address: str) -> None:
-        """Count an attempt to open a socket."""
+        """Count an attempt to open a socket, which names no account yet."""
+        if self._by == "account":
+            return
         self._refuse_banned(address)
         if self._connections.is_spent(address):
             rule = self._connections.rule
@@ -148,8 +185,17 @@ class Limits:
         ban.times += 1
         return ban.until_ns
 
-    def weights(self, address: str) -> list[tuple[Rule, int]]:
-        return [(tally.rule, tally.count(address)) for tally in self._weight]
+    def unban(self) -> list[str]:
+        """End every ban, and count refusals anew; returns the addresses and accounts that were banned."""
+        now = self._clock.now_ns()
+        found = sorted(who for who, ban in self._bans.items() if ban.until_ns > now)
+        self._bans.clear()
+        for tally in (*self._weight, *self._raw, self._connections, self._refusals, self._kept_back):
+            tally.clear()
+        return found
+
+    def weights(self, who: str | None) -> list[tuple[Rule, int]]:
+        return [(tally.rule, 0 if who is None else tally.count(who)) for tally in self._weight]
 
     def _is_over(self, tally: Tally, address: str) -> bool:
         # The raw request itself is counted already; weight is counted when the answer is known.

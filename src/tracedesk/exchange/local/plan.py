@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from tracedesk.exchange.local.limits import By
+
 CALM: Final = 0.3
 """The pace of a market that nothing else was said of: three tenths of the recorded one."""
 WARM_UP: Final = 30
@@ -31,6 +33,8 @@ class Plan:
     """Whether replayed events keep their own times, and the exchange's clock with them."""
     idle_seconds: int = 0
     """How long nobody uses it before it ends by itself; 0 keeps it running."""
+    limits: By = "account"
+    """By whom requests are counted."""
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Plan:
@@ -44,6 +48,7 @@ class Plan:
             loop=bool(document["loop"]),
             as_recorded=bool(document["as_recorded"]),
             idle_seconds=int(document["idle_seconds"]),
+            limits=document.get("limits", "account"),
         )
 
     def document(self) -> dict[str, Any]:

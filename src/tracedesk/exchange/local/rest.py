@@ -36,16 +36,17 @@ async def handle(exchange: LocalExchange, request: web.Request) -> web.StreamRes
             headers["Retry-After"] = str(refused.retry_after_s)
     except Cut:
         return cut(request)
-    return respond(body, status, {**headers, **_used(exchange, address)})
+    return respond(body, status, {**_used(exchange, exchange.limits.counted(address)), **headers})
 
 
 async def _body(exchange: LocalExchange, request: web.Request, address: str, headers: dict[str, str]) -> Json:
     method = ROUTES.get((request.method, path := request.match_info["path"]))
     if method is None:
-        exchange.limits.admit(address)
-        exchange.limits.charge(address, 1)
+        exchange.limits.admit(exchange.limits.counted(address))
+        exchange.limits.charge(exchange.limits.counted(address), 1)
         raise Refused(-1020, "This operation is not supported.", 405 if path in _PATHS else 404)
     body, account = await answer(exchange, method, await _asked(request, address))
+    headers |= _used(exchange, exchange.limits.counted(address, account))
     if method.places_order:
         headers |= {
             f"X-MBX-ORDER-COUNT-{rule.letters}": str(count) for rule, count in exchange.limits.orders(account)
@@ -70,8 +71,8 @@ def cut(request: web.Request) -> web.Response:
     return web.Response()
 
 
-def _used(exchange: LocalExchange, address: str) -> dict[str, str]:
-    weights = exchange.limits.weights(address)
+def _used(exchange: LocalExchange, who: str | None) -> dict[str, str]:
+    weights = exchange.limits.weights(who)
     used = {f"X-MBX-USED-WEIGHT-{rule.letters}": str(count) for rule, count in weights}
     return {"X-MBX-USED-WEIGHT": next(iter(used.values())), **used} if used else {}
 

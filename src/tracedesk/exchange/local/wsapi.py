@@ -73,7 +73,7 @@ class ApiSocket(Socket):
         self._begun = 0
 
     async def opened(self) -> None:
-        self.exchange.limits.charge(self.address, CONNECTING)
+        self.exchange.limits.charge(self._counted(), CONNECTING)
 
     def closed(self) -> None:
         for subscription in self._subscriptions.values():
@@ -108,8 +108,12 @@ class ApiSocket(Socket):
         self._reply(request, 200, {"result": result}, account if method.places_order else None)
 
     def _charge(self, weight: int) -> None:
-        self.exchange.limits.admit(self.address)
-        self.exchange.limits.charge(self.address, weight)
+        self.exchange.limits.admit(self._counted())
+        self.exchange.limits.charge(self._counted(), weight)
+
+    def _counted(self) -> str | None:
+        """The one that requests without a signature of their own are counted for."""
+        return self.exchange.limits.counted(self.address, "" if self._key is None else self._key.account)
 
     def _act(self, own: Callable[[Request], object], request: Request) -> object:
         self._charge(SESSION)
@@ -140,7 +144,7 @@ class ApiSocket(Socket):
     def _limits(self, account: str | None) -> list[dict[str, Any]]:
         limits = self.exchange.limits
         orders = [] if account is None else limits.orders(account)
-        return [rule.document(count) for rule, count in (*orders, *limits.weights(self.address))]
+        return [rule.document(count) for rule, count in (*orders, *limits.weights(self._counted()))]
 
     def _error(self, refused: Refused) -> dict[str, Any]:
         if refused.retry_after_s is None:
