@@ -94,10 +94,11 @@ def http_desk(
     command: Sequence[str] = COMMAND,
     token: str | None = None,
     environment: Mapping[str, str] | None = None,
+    folder: Path = ROOT,
 ) -> Generator[DeskProcess]:
     """A desk over HTTP, asked with the home's own token or another."""
     line = [*command, "--home", str(home), "--json", "serve", "--port", "0", *words]
-    with _running(line, environment) as process:
+    with _running(line, environment, folder) as process:
         facts = json.loads(cast("IO[bytes]", process.stdout).readline())
         yield _Http(process, facts["url"], token or facts["token"])
 
@@ -108,9 +109,12 @@ def stdio_desk(
     *words: str,
     command: Sequence[str] = COMMAND,
     environment: Mapping[str, str] | None = None,
+    folder: Path = ROOT,
 ) -> Generator[DeskProcess]:
     """A desk over pipes."""
-    with _running([*command, "--home", str(home), "serve", "--stdio", *words], environment) as process:
+    with _running(
+        [*command, "--home", str(home), "serve", "--stdio", *words], environment, folder
+    ) as process:
         yield _Stdio(process)
 
 
@@ -128,14 +132,14 @@ def fixture_desk(kind: str, home: Path, *names: str) -> Generator[DeskProcess]:
 
 @contextmanager
 def _running(
-    line: Sequence[str], environment: Mapping[str, str] | None
+    line: Sequence[str], environment: Mapping[str, str] | None, folder: Path = ROOT
 ) -> Generator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         line,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        cwd=ROOT,
+        cwd=folder,
         env={**os.environ, **(environment or {})},
     )
     try:

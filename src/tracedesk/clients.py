@@ -124,10 +124,14 @@ def this_command() -> tuple[str, ...]:
     return (sys.executable, "-P", "-m", "tracedesk.cli")
 
 
-def starting(toolsets: Iterable[str], home: Path | None) -> Target:
-    """A target that starts a desk of its own over stdio; `home` is named when it is not the default."""
+def starting(toolsets: Iterable[str], home: Path | None, roots: Iterable[Path] = ()) -> Target:
+    """A target that starts a desk of its own over stdio; `home` is named when it is not the default.
+
+    Roots are named because clients start servers in any folder, such as the user's home or `/`.
+    """
     command, *words = this_command()
-    arguments = (*words, "serve", "--stdio", "--toolsets", ",".join(toolsets))
+    named = (word for root in roots for word in ("--root", str(root)))
+    arguments = (*words, "serve", "--stdio", "--toolsets", ",".join(toolsets), *named)
     return Target(
         command=command,
         arguments=arguments,

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, cast
 
 import platformdirs
 
+from tracedesk.surroundings import credential_names
 from tracedesk.toolsets import TOOLSETS
 
 PREFIX: Final = "TRACEDESK_"
 FILE: Final = "tracedesk.toml"
+OTHER_VARIABLES: Final = ("TRACEDESK_NATIVE", "TRACEDESK_SOLJSON", "TRACEDESK_READY_FD")
+"""Variables that are no settings: what leaves native parts alone, a compiler, and what hosts begin with."""
+_TABLES: Final = ", ".join(f"[{name}]" for name in TOOLSETS)
+ROOTED: Final = ("codegraph", "fuzz")
+"""Toolsets that read folders of the user's, and only those below their roots."""
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 _KINDS: Final[Mapping[type[object], str]] = {
     bool: "true or false",
@@ -78,9 +85,11 @@ def explain(
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     surroundings = os.environ if environ is None else environ
     home = locate(given.get("home"), surroundings)
+    file = _from_file(home / FILE)
+    _refuse_unknown(surroundings, credential_names(file.get("tables", {}).get("exchange", {})))
     layers = [
         ("default", {f.name: getattr(Settings(), f.name) for f in fields(Settings)}),
-        (FILE, _from_file(home / FILE)),
+        (FILE, file),
         ("environment", _from_environment(surroundings)),
         ("flag", {n: v if n == "tables" else _fit(n, v, "flag") for n, v in given.items()}),
     ]
@@ -120,6 +129,9 @@ def _from_file(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise BadSetting(f"{path}: not TOML: {fault}") from None
     own = {name: value for name, value in table.items() if name in TOOLSETS}
+    strange = (name for name, value in table.items() if isinstance(value, dict) and name not in TOOLSETS)
+    if (name := next(strange, None)) is not None:
+        raise BadSetting(f"{path}: unknown table [{name}].{_nearest(name, TOOLSETS)} There are {_TABLES}")
     for name, value in own.items():
         if not isinstance(value, dict):
             raise BadSetting(f"{path}: {name} must be a table, [{name}]")
@@ -138,9 +150,33 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     return {**plain, "tables": tables} if tables else plain
 
 
+def _refuse_unknown(environ: Mapping[str, str], credentials: Iterable[str]) -> None:
+    """Refuse a variable of our prefix that is none: misspelt, it would change nothing, unnoticed."""
+    plain = [f"{PREFIX}{f.name.upper()}" for f in fields(Settings) if f.name != "tables"]
+    known = [*plain, *(f"{PREFIX}{name.upper()}_ROOTS" for name in ROOTED), *OTHER_VARIABLES, *credentials]
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and name not in known:
+            raise BadSetting(f"{name} is not a variable of tracedesk.{_remedy(name, known)}")
+
+
+def _remedy(name: str, known: Sequence[str]) -> str:
+    table, _, setting = name.removeprefix(PREFIX).lower().partition("_")
+    if near := _nearest(name, known):
+        return f"{near} Rename or unset it"
+    if table in TOOLSETS and setting:
+        return f" Settings of [{table}] have none: write {setting} under [{table}] in {FILE}, and unset it"
+    return f" Unset it; settings that have one are {', '.join(known[: len(fields(Settings)) - 1])}"
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """A question after the name that was probably meant; empty where none is near."""
+    found = get_close_matches(name, known, 1, cutoff=0.8)
+    return f" Did you mean {found[0]}?" if found else ""
+
+
 def _roots_from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     """`TRACEDESK_<TOOLSET>_ROOTS`: the folders of a toolset, written as a search path."""
-    named = {name: environ.get(f"{PREFIX}{name.upper()}_ROOTS", "") for name in TOOLSETS}
+    named = {name: environ.get(f"{PREFIX}{name.upper()}_ROOTS", "") for name in ROOTED}
     return {
         name: {"roots": [part for part in text.split(os.pathsep) if part]}
         for name, text in named.items()

@@ -81,3 +81,65 @@ def test_a_toolsets_table_is_its_own_and_a_flag_changes_one_value_of_it(shell: S
     assert shown == {"value": {"trading": {"cash": 5, "clock": "system"}}, "source": "tracedesk.toml"}
     flagged = load({"home": shell.home, "tables": {"trading": {"clock": "replay"}}}, {})
     assert flagged.tables == {"trading": {"cash": 5, "clock": "replay"}}
+
+
+# --- variables that are none ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("TRACEDESK_READONLY", "is not a variable of tracedesk. Did you mean TRACEDESK_READ_ONLY?"),
+        ("TRACEDESK_PROT", "Did you mean TRACEDESK_PORT?"),
+        ("TRACEDESK_CODEGRAPH_ROOT", "Did you mean TRACEDESK_CODEGRAPH_ROOTS?"),
+        ("TRACEDESK_EXCHANGE_MODE", "Settings of [exchange] have none: write mode under [exchange]"),
+        ("TRACEDESK_TRADING_CASH", "Settings of [trading] have none: write cash under [trading]"),
+        ("TRACEDESK_ZZZ", "Unset it; settings that have one are TRACEDESK_HOME, TRACEDESK_TOOLSETS"),
+    ],
+)
+@pytest.mark.parametrize("words", [("serve", "--stdio"), ("serve", "--port", "0"), ("config", "show")])
+def test_a_variable_that_is_none_is_refused_with_its_remedy(
+    shell: Shell, name: str, sentence: str, words: tuple[str, ...]
+) -> None:
+    done = shell(*words, **{name: "1"})
+    assert (done.code, done.out) == (2, "")
+    assert name in done.err
+    assert sentence in done.err
+
+
+def test_doctor_names_a_variable_that_is_none(shell: Shell) -> None:
+    done = shell("doctor", TRACEDESK_READONLY="1")
+    assert done.code == 1
+    assert "Did you mean TRACEDESK_READ_ONLY?" in done.out
+
+
+def test_a_variable_that_a_profile_names_may_have_our_prefix(shell: Shell) -> None:
+    shell.home.mkdir()
+    profile = '[exchange.profiles.main]\napi_key_env = "TRACEDESK_MAIN_KEY"\nsecret_env = "TRACEDESK_MAIN"\n'
+    (shell.home / "tracedesk.toml").write_text(profile)
+    given = {"TRACEDESK_MAIN_KEY": "k", "TRACEDESK_MAIN": "s", "TRACEDESK_NATIVE": "off"}
+    assert shell("config", "show", **given).code == 0
+    assert shell("config", "show", **given, TRACEDESK_MAINN="s").code == 2
+
+
+def test_a_shell_completes_commands_all_the_same(shell: Shell) -> None:
+    done = shell(_TRACEDESK_COMPLETE="bash_source")
+    assert "_tracedesk_completion" in done.out
+
+
+def test_every_setting_of_a_table_is_shown_with_its_layer_and_a_wrong_one_is_refused(shell: Shell) -> None:
+    shell.home.mkdir()
+    file = shell.home / "tracedesk.toml"
+    file.write_text("[exchange]\nwarm = true\n[exchange.caps]\nmax_open_orders = 7\n[trading]\nwindow = 99\n")
+    settings = shell("config", "show", "--json").json["settings"]
+    assert settings["exchange.warm"] == {"value": True, "source": "tracedesk.toml"}
+    assert settings["exchange.caps.max_open_orders"] == {"value": 7, "source": "tracedesk.toml"}
+    assert settings["exchange.caps.collar_bps"]["source"] == "default"
+    assert settings["trading.window"] == {"value": 99, "source": "tracedesk.toml"}
+    assert settings["codegraph.roots"] == {"value": [], "source": "default"}
+    file.write_text("[exchange]\nmod = 'sim'\n")
+    assert "exchange.mod is not a setting" in shell("config", "show").err
+    file.write_text("[exchnage]\nmode = 'sim'\n")
+    assert (
+        "unknown table [exchnage]. Did you mean exchange? There are [backtest]" in shell("config", "show").err
+    )

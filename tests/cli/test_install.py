@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_install_writes_an_entry_that_starts_this_very_command(shell: Shell) -> 
             "tracedesk": {
                 "type": "stdio",
                 "command": str(COMMAND),
-                "args": ARGUMENTS,
+                "args": [*ARGUMENTS, "--root", str(shell.project)],
                 "env": {"TRACEDESK_HOME": str(shell.home)},
             }
         }
@@ -78,7 +79,7 @@ def test_install_writes_an_entry_that_starts_this_very_command(shell: Shell) -> 
 def test_the_home_is_written_only_when_it_was_given(shell: Shell) -> None:
     shell("install", "--client", "cursor", TRACEDESK_HOME="")
     entry = json.loads((shell.user / ".cursor/mcp.json").read_text())["mcpServers"]["tracedesk"]
-    assert entry == {"command": str(COMMAND), "args": ARGUMENTS}
+    assert entry == {"command": str(COMMAND), "args": [*ARGUMENTS, "--root", str(shell.project)]}
 
 
 def test_print_writes_nothing(shell: Shell) -> None:
@@ -260,3 +261,31 @@ def test_without_a_console_script_the_entry_starts_the_module(monkeypatch: pytes
     assert target.command == "/opt/python/bin/python3"
     assert target.arguments[:3] == ("-P", "-m", "tracedesk.cli")
     assert target.environment == {"TRACEDESK_HOME": "/h"}
+
+
+@pytest.mark.parametrize("client", list(CLIENTS))
+def test_the_entry_names_the_project_as_its_root_and_goes_with_it(shell: Shell, client: str) -> None:
+    inner = shell.project / "src"
+    inner.mkdir(parents=True)
+    (shell.project / "pyproject.toml").touch()
+    own = replace(shell, project=inner)
+    done = own("--json", "install", "--client", client)
+    assert done.code == 0, done.err
+    file = Path(json.loads(done.out)["file"])
+    text = file.read_text(encoding="utf-8")
+    assert f'"--root", "{shell.project}"' in " ".join(text.split())
+    assert own("uninstall", "--client", client).code == 0
+    assert not file.exists() or "--root" not in file.read_text(encoding="utf-8")
+
+
+def test_an_entry_names_the_roots_given_and_none_that_cannot_be_a_project(
+    shell: Shell, tmp_path: Path
+) -> None:
+    given = shell("--json", "install", "--client", "cursor", "--print", "--root", str(tmp_path))
+    assert f'"--root", "{tmp_path}"' in json.dumps(json.loads(given.out)["document"])
+    home = replace(shell, project=shell.user)
+    none = home("install", "--client", "cursor", "--print")
+    assert "--root" not in none.out
+    assert "is no project: name one with --root DIR" in none.err
+    without = shell("--json", "install", "--client", "cursor", "--print", "--toolsets", "trading")
+    assert "--root" not in without.out

@@ -76,12 +76,14 @@ def test_a_link_out_of_the_roots_is_no_way_to_a_project(home: Path, project: Pat
     run(main())
 
 
-def test_without_configuration_the_folder_where_the_desk_was_started_is_the_only_root(
+def test_without_configuration_the_project_where_the_desk_was_started_is_the_only_root(
     home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tracedesk.codegraph.settings import Codegraph
 
     monkeypatch.chdir(project)
+    assert Codegraph().folders() == ()
+    (project / "pyproject.toml").touch()
     assert Codegraph().folders() == (project,)
 
 

@@ -16,6 +16,7 @@ from tracedesk.cli.frame import DeskCommand
 from tracedesk.clients import CLIENTS, Change, Client, FileScope, Refusal, starting
 from tracedesk.clients import install as write_entry
 from tracedesk.clients import uninstall as remove_entry
+from tracedesk.roots import is_possible, project_of
 from tracedesk.snippets import Hooks, Target
 
 _client = click.option(
@@ -34,6 +35,14 @@ _scope = click.option(
 @_client
 @_scope
 @click.option("--toolsets", metavar="A,B", help="The toolsets to serve [default: every one that is built].")
+@click.option(
+    "--root",
+    "roots",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    help="A folder whose code may be indexed, fuzzed and shown; repeatable [default: this project].",
+)
 @click.option("--print", "only_print", is_flag=True, help="Print what would be written, and write nothing.")
 @click.option("--http", "url", metavar="URL", help="Connect to a running desk instead of starting one.")
 @click.option("--token", metavar="TOKEN", help="The running desk's token; without one, tools only read.")
@@ -47,6 +56,7 @@ def install(
     name: str,
     scope: FileScope,
     toolsets: str | None,
+    roots: tuple[Path, ...],
     only_print: bool,
     url: str | None,
     token: str | None,
@@ -57,13 +67,15 @@ def install(
 
     The entry starts this tracedesk by absolute path over stdio. With the codegraph toolset, Qwen Code and
     Claude Code also get hooks that record what is tried. Everything else in the client's files stays as it
-    is, byte for byte, and the old file is kept beside it. A file with comments is left alone.
+    is, byte for byte, and the old file is kept beside it. A file with comments is left alone. The entry
+    names the project that this folder lies in, or the folder, as the root whose code may be read.
     """
     client = CLIENTS[name]
     if extension:
         _tell_extension(console, client)
         return
-    target = _remote(client, url, token, toolsets) if url else _local(console, token, toolsets)
+    entry = (token, toolsets, roots)
+    target = _remote(client, url, *entry) if url else _local(console, *entry)
     recording = _hooks(console, client, url, toolsets) if hooks else None
     try:
         if only_print:
@@ -93,12 +105,28 @@ def uninstall(console: Console, name: str, scope: FileScope) -> None:
         raise Failed(str(refusal)) from None
 
 
-def _local(console: Console, token: str | None, toolsets: str | None) -> Target:
+def _local(console: Console, token: str | None, toolsets: str | None, roots: tuple[Path, ...]) -> Target:
     if token is not None:
         raise Misuse("--token goes with --http; a desk over stdio needs none.")
     home = console.explained()["home"]
     # A client started from a menu does not see the shell's TRACEDESK_HOME, so it is written down too.
-    return starting(_toolsets(toolsets), home.value if home.source != "default" else None)
+    names = _toolsets(toolsets)
+    return starting(names, home.value if home.source != "default" else None, _roots(console, names, roots))
+
+
+def _roots(console: Console, names: tuple[str, ...], given: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The folders that the entry names: those given, else this project, else this folder."""
+    from tracedesk.config import ROOTED
+
+    if not set(ROOTED).intersection(names):
+        return ()
+    if given:
+        return tuple(root.absolute() for root in given)
+    here = Path.cwd()
+    chosen = project_of(here) or (here if is_possible(here) else None)
+    if chosen is None:
+        console.note(f"{short_path(here)} is no project: name one with --root DIR to have its code read.")
+    return () if chosen is None else (chosen,)
 
 
 def _toolsets(given: str | None) -> tuple[str, ...]:
@@ -137,7 +165,11 @@ def _is_loopback(url: str) -> bool:
     return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
-def _remote(client: Client, url: str, token: str | None, toolsets: str | None) -> Target:
+def _remote(
+    client: Client, url: str, token: str | None, toolsets: str | None, roots: tuple[Path, ...]
+) -> Target:
+    if roots:
+        raise Misuse("--root goes without --http; a running desk has chosen its own.")
     if toolsets is not None:
         raise Misuse("--toolsets goes without --http; a running desk has chosen its own.")
     if not url.startswith(("http://", "https://")):

@@ -59,7 +59,8 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     multiple=True,
     metavar="DIR",
-    help="A folder whose code may be indexed and shown; repeatable [default: where the desk is started].",
+    help="A folder whose code may be indexed, fuzzed and shown; repeatable [default: where the desk is "
+    "started, if that lies in a project].",
 )
 @click.option("--max-bytes", type=int, metavar="N", help="The hard cap of one answer [default: 1048576].")
 @click.option(
@@ -100,6 +101,8 @@ def serve(
     Over HTTP it prints its URL, its token and what to paste into each client. Programs of your own user
     read without the token; other users, and tools that write or trade, need it. SIGTERM and Ctrl-C stop it
     cleanly.
+
+    SIGUSR1 halts all trading: open orders are cancelled, and none is sent until `tracedesk exchange rearm`.
     """
     chosen = _transport(transports)
     tls = _tls(tls_cert, tls_key)
@@ -119,11 +122,13 @@ def serve(
 
 def _tables(clock: str | None, roots: tuple[Path, ...]) -> dict[str, dict[str, Any]] | None:
     """What the flags say in the toolsets' own tables."""
+    from tracedesk.config import ROOTED
+
     tables: dict[str, dict[str, Any]] = {}
     if clock is not None:
         tables["trading"] = {"clock": clock}
     if roots:
-        tables["codegraph"] = {"roots": [str(root.absolute()) for root in roots]}
+        tables |= {name: {"roots": [str(root.absolute()) for root in roots]} for name in ROOTED}
     return tables or None
 
 

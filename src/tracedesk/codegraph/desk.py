@@ -161,10 +161,13 @@ class Atlas:
     def jail(self) -> Jail:
         """The allowed roots, looked up when first needed: a root may appear after the desk."""
         if self._jail is None:
+            folders = self.settings.folders()
+            if not folders:
+                raise refusals.no_root()
             try:
-                self._jail = Jail(self.settings.folders())
+                self._jail = Jail(folders)
             except PathRefused as refused:
-                roots = [str(folder) for folder in self.settings.folders()]
+                roots = [str(folder) for folder in folders]
                 raise ToolError(
                     "ROOT_NOT_ALLOWED", f"codegraph.roots: {refused}.", {"roots": roots}
                 ) from None

@@ -25,6 +25,15 @@ def root_not_allowed(refused: PathRefused, roots: Sequence[str]) -> ToolError:
     return ToolError("ROOT_NOT_ALLOWED", message, {"reason": refused.reason, "roots": list(roots)})
 
 
+def no_root() -> ToolError:
+    """A desk that was started outside any project, with no folder named."""
+    message = (
+        "project_root: no folder is allowed, for this desk was started outside a project. The operator names "
+        "one with `serve --root DIR`, or as codegraph.roots in tracedesk.toml."
+    )
+    return ToolError("ROOT_NOT_ALLOWED", message, {"reason": "outside", "roots": []})
+
+
 def project_not_indexed(root: str, known: Sequence[str]) -> ToolError:
     """A project that may be shown but of which there is no graph yet."""
     message = f"project_root: there is no graph of {_shown(root)} yet. Call graph_index_project with it."

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tracedesk import tables
+from tracedesk.roots import assumed
 from tracedesk.tables import BadTable
 
 
@@ -21,7 +22,7 @@ class Codegraph:
 
     roots: tuple[str, ...] = tables.list_of("folders")
     """Folders whose projects may be indexed and shown (also `--root`, `TRACEDESK_CODEGRAPH_ROOTS`); none
-    means the one where the desk was started."""
+    means the one where the desk was started, if it lies in a project."""
     max_file_bytes: int = 1_000_000
     """A larger file is skipped, and said so."""
     max_files: int = 200_000
@@ -34,8 +35,8 @@ class Codegraph:
     """Processes that parse during a full index; 0 takes all cores but one, at most 4."""
 
     def folders(self) -> tuple[Path, ...]:
-        """The roots as they are."""
-        return tuple(Path(root).expanduser() for root in self.roots) or (Path.cwd(),)
+        """The roots as they are; none where none is named and the desk was not started in a project."""
+        return assumed(Path(root).expanduser() for root in self.roots)
 
 
 TABLE = Codegraph

@@ -238,8 +238,15 @@ class Campaigns:
         return checked(request)
 
     def _jail(self) -> Jail:
+        folders = self.settings.folders()
+        if not folders:
+            message = (
+                "path: no folder is allowed, for this desk was started outside a project. The operator names "
+                "one with `serve --root DIR`, or as fuzz.roots in tracedesk.toml."
+            )
+            raise invalid("BAD_PATH", message)
         try:
-            return Jail(self.settings.folders())
+            return Jail(folders)
         except PathRefused as refused:
             raise invalid("BAD_PATH", f"fuzz.roots: {refused}.") from None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tracedesk import tables
+from tracedesk.roots import assumed
 from tracedesk.tables import BadTable
 
 
@@ -20,7 +21,8 @@ class Fuzz:
     """Everything in `[fuzz]`, with its default."""
 
     roots: tuple[str, ...] = tables.list_of("folders")
-    """Folders that `start_campaign` may name things in; none means the one where the desk was started."""
+    """Folders that `start_campaign` may name things in (also `--root`, `TRACEDESK_FUZZ_ROOTS`); none means
+    the one where the desk was started, if it lies in a project."""
     ffi: bool = False
     """Whether a campaign that an agent starts may run programs (`allowFFI`)."""
     project_compilers: bool = False
@@ -29,8 +31,8 @@ class Fuzz:
     """The most workers of a campaign that an agent starts."""
 
     def folders(self) -> tuple[Path, ...]:
-        """The roots as they are."""
-        return tuple(Path(root).expanduser() for root in self.roots) or (Path.cwd(),)
+        """The roots as they are; none where none is named and the desk was not started in a project."""
+        return assumed(Path(root).expanduser() for root in self.roots)
 
 
 TABLE = Fuzz
