@@ -341,9 +341,7 @@ class OrderDesk:
         try:
             await self.previews.burn(preview)
         except ToolError as problem:
-            log.warning(
-                "the preview of %s stays until it expires: %s", preview.client_order_id, problem.message
-            )
+            log.warning("preview of %s stays until it expires: %s", preview.client_order_id, problem.message)
 
     async def _asked(self, party: Party, order: Order, found: Heard, errand: Errand) -> Heard:
         """Ask for an order that had no answer; what was heard first is kept if nothing else is.
