@@ -416,7 +416,7 @@ def test_connections_that_send_nothing_are_closed_and_shut_out_nobody(
     monkeypatch.setattr("tracedesk.wire.grpc.HANDSHAKE_SECONDS", 0.5)
 
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             silent = [await asyncio.open_connection("127.0.0.1", client.port) for _ in range(200)]
             request = pb.InvokeRequest(tool_name="say", payload=pb.Json(value=b"{}"))
             await client.call("Invoke", request, pb.InvokeResponse, client.bearer)
@@ -545,7 +545,7 @@ async def _status_of(client: Client, method: str, data: bytes) -> Any:
 )
 def test_bytes_that_are_no_message_are_an_invalid_argument(tmp_path: Path, method: str) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             code, details = await _status_of(client, method, b"\xff\xff\xff\xff")
             assert code == grpc.StatusCode.INVALID_ARGUMENT
             assert details.startswith("The message is malformed")
@@ -558,7 +558,7 @@ def test_a_payload_that_nests_too_deeply_is_an_invalid_argument_and_a_record(
     tmp_path: Path, levels: int
 ) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             payload = pb.Json(value=b'{"a":' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}")
             request = pb.InvokeRequest(tool_name="get_ticker", payload=payload)
             failure = await _failure(client.call("Invoke", request, pb.InvokeResponse))
@@ -576,7 +576,7 @@ def test_a_payload_that_nests_too_deeply_is_an_invalid_argument_and_a_record(
 
 def test_prompt_arguments_that_nest_too_deeply_are_an_invalid_argument(tmp_path: Path) -> None:
     async def main() -> None:
-        async with _client(tmp_path) as client:
+        async with grpc_desk(tmp_path) as client:
             deep = pb.Json(value=b'{"symbol":' + b"[" * 300 + b"]" * 300 + b"}")
             request = pb.PromptRequest(prompt_name="consider", arguments=deep)
             failure = await _failure(client.call("GetPrompt", request, pb.PromptResponse))

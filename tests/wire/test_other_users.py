@@ -18,6 +18,7 @@ from tests.support import BOUND, HELLO, VERSION, Client, desk_client, modern, re
 from tests.wire.test_grpc import grpc_desk
 from tracedesk.wire.auth import Tokens
 from tracedesk.wire.guard import Guard
+from tracedesk.wire.origins import Names
 
 SESSION: Final = "mcp-session-id"
 
@@ -156,7 +157,7 @@ def test_what_a_proxy_hands_on_needs_a_token_whoever_runs_the_proxy(tmp_path: Pa
 
 
 def test_only_the_desks_own_user_is_known_without_a_token_and_root_is_not(tmp_path: Path) -> None:
-    guard = Guard(Tokens(tmp_path), "http://127.0.0.1:1", own_uid=1_000)
+    guard = Guard(Tokens(tmp_path), "http://127.0.0.1:1", Names("http", 1), own_uid=1_000)
     assert guard.bearer(None, 1_000).granted == {"read"}
     assert guard.bearer(None, 1_000).subject == "owner"
     for uid in (0, 1_001, None):
