@@ -64,6 +64,8 @@ def parse(text: str) -> dict[str, Any]:
         if _is_lenient(text):
             raise Unreadable("it has comments or trailing commas", lenient=True) from None
         raise Unreadable(f"it is not JSON: {fault}") from None
+    except RecursionError:
+        raise Unreadable("it nests too deeply") from None
     if not isinstance(document, dict):
         raise Unreadable("it is JSON, but not an object")
     return cast("dict[str, Any]", document)

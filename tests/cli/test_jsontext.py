@@ -171,3 +171,9 @@ def test_put_and_drop_change_one_member_of_any_document(
     assert json.loads(dropped) == {**document, "mcpServers": servers or {}}
     if servers:
         assert dropped == before
+
+
+@pytest.mark.parametrize("levels", [1_100, 100_000])
+def test_a_text_that_nests_without_end_is_refused(levels: int) -> None:
+    with pytest.raises(Unreadable, match="nests too deeply"):
+        jsontext.parse('{"a":' + "[" * levels + "]" * levels + "}")

@@ -53,6 +53,8 @@ def _desk(home: Path) -> Generator[tuple[int, int]]:
     finally:
         process.terminate()
         process.wait(20)
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def _post(connection: socket.socket, port: int, body: bytes) -> bytes:

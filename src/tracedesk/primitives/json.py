@@ -21,6 +21,7 @@ __all__ = [
     "JSONError",
     "Limits",
     "Raw",
+    "TooDeep",
     "count_values",
     "cut_of",
     "dumps",
@@ -32,6 +33,12 @@ __all__ = [
 ]
 
 JSONError = ValueError
+
+
+class TooDeep(ValueError):
+    """A document that is JSON, but nests deeper than is read."""
+
+
 DEEPEST: Final = 64
 """Levels of objects and arrays in a document that somebody else wrote, wherever it comes in."""
 STORED: Final = 250
@@ -98,11 +105,11 @@ def loads(data: bytes | bytearray | memoryview | str, *, levels: int = STORED) -
     if len(raw) > _AT_ONCE:
         value = _read(raw, Limits(levels), _no_pause)
         if (why := cut_of(value)) is not None:
-            raise ValueError(f"the document {why}")
+            raise TooDeep(f"the document {why}")
         return value
     value = _loads_short(raw)
     if raw.count(b"[") + raw.count(b"{") > levels and is_deeper(value, levels):
-        raise ValueError(f"the document {Limits(levels).too_deep}")
+        raise TooDeep(f"the document {Limits(levels).too_deep}")
     return value
 
 
@@ -133,7 +140,7 @@ def _loads_short(raw: bytes) -> Any:
     try:
         return _DECODER.decode(raw.decode("utf-8"))
     except RecursionError:
-        raise ValueError("the document nests too deeply") from None
+        raise TooDeep("the document nests too deeply") from None
 
 
 def _read(raw: bytes, limits: Limits, pause: Callable[[], None]) -> Any:

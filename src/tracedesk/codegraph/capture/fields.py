@@ -49,6 +49,8 @@ def _from_json(value: Any) -> Any:
         return cast("Any", value) if isinstance(value, dict | list) else _UNFIT
     try:
         found = json.loads(value, levels=json.DEEPEST)
+    except json.TooDeep:
+        raise  # it is JSON, and not to be kept as a text
     except ValueError:
         return _UNFIT
     return cast("Any", found) if isinstance(found, dict | list) else _UNFIT

@@ -110,6 +110,8 @@ def _plain(value: Any) -> Any:
         return value
     try:
         return json.loads(value, levels=json.DEEPEST)
+    except json.TooDeep:
+        raise  # it is JSON, and not to be kept as a text
     except ValueError:
         return value
 
