@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import tracedesk
 from tracedesk import rollback
-from tracedesk.home import Home, HomeError, read_format
+from tracedesk.home import Home, HomeError, alone, read_format
 from tracedesk.journal import JournalError, Reader
 from tracedesk.journal import seal as seals
 from tracedesk.journal.model import Head, Stream
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 KEY: Final = "anchor.key"
+PUBLIC: Final = "anchor.pub"
+"""The public halves of all keys that signed for this home, one a line. Backups have these, and no key."""
 _CONTEXT: Final = b"tracedesk anchor 1\n"
 """Signed before the anchor itself, so that the key's signatures mean nothing elsewhere."""
 
@@ -87,7 +89,8 @@ def document(home: Home, clock: Clock | None = None) -> dict[str, Any]:
         "writtenBy": tracedesk.__version__,
         "files": dict(_files(home)),
     }
-    key = _signing_key(home.path)
+    with alone(home.path):  # two first anchors at once would make two keys
+        key = _signing_key(home.path)
     return {
         "anchor": facts,
         "publicKey": _text(key.public_key().public_bytes_raw()),
@@ -104,18 +107,7 @@ def write(anchor: Mapping[str, Any], target: Path, home: Path) -> None:
         )
     if place.exists() and not _is_anchor(place):
         raise AnchorError(f"{target} is there already and is no anchor. Choose another file")
-    descriptor, fresh = tempfile.mkstemp(prefix=".", dir=place.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(json.dumps(anchor, indent=1, sort_keys=True).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, place)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(fresh)
-        raise
-    sync(place.parent)
+    _keep(place, json.dumps(anchor, indent=1, sort_keys=True).encode() + b"\n")
 
 
 def _is_anchor(path: Path) -> bool:
@@ -217,9 +209,9 @@ def compare(home: Home, anchor: Anchor, source: str) -> Comparison:
             f"{source} is an anchor of another home, made {anchor.facts['home']}. Name it with --home"
         )
     found = Comparison()
-    if public_key(home.path) != anchor.public_key:
-        problem = "the key that signed the anchor is missing or another one"
-        found.losses.append(rollback.Loss(KEY, "", 0, problem, source))
+    if anchor.public_key not in public_keys(home.path):
+        problem = "the key that signed the anchor is not among this home's"
+        found.losses.append(rollback.Loss(PUBLIC, "", 0, problem, source))
     for name, facts in cast("dict[str, Any]", anchor.facts["files"]).items():
         _compare_file(home.path, name, facts["streams"], source, found)
     return found
@@ -255,12 +247,15 @@ def _compare_end(
 # --- the key -----------------------------------------------------------------------------------
 
 
-def public_key(home: Path) -> bytes | None:
-    """The public half of the home's key; None where it has none."""
+def public_keys(home: Path) -> list[bytes]:
+    """The public halves of the keys that signed for this home; none before its first anchor."""
+    path = home / PUBLIC
     try:
-        return _loaded(home / KEY).public_key().public_bytes_raw()
+        return [bytes.fromhex(line) for line in path.read_text(encoding="ascii").split()]
     except FileNotFoundError:
-        return None
+        return []
+    except ValueError:
+        raise AnchorError(f"{path} is damaged. Restore it from a backup of this home") from None
 
 
 def _signing_key(home: Path) -> Ed25519PrivateKey:
@@ -273,21 +268,26 @@ def _signing_key(home: Path) -> Ed25519PrivateKey:
         key = Ed25519PrivateKey.generate()
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         _keep(path, pem)
-    return _loaded(path)
+    key = _loaded(path)
+    known, own = public_keys(home), key.public_key().public_bytes_raw()
+    if own not in known:
+        _keep(home / PUBLIC, "".join(f"{each.hex()}\n" for each in (*known, own)).encode())
+    return key
 
 
-def _keep(path: Path, pem: bytes) -> None:
-    """Put the key in its place whole; where another process was first, its key stays."""
+def _keep(path: Path, content: bytes) -> None:
+    """Put a file in its place whole, for its owner alone."""
     descriptor, fresh = tempfile.mkstemp(prefix=".", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(pem)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            path.hardlink_to(fresh)
-    finally:
-        os.unlink(fresh)
+        os.replace(fresh, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(fresh)
+        raise
     sync(path.parent)
 
 

@@ -12,6 +12,7 @@ from tests.cli.conftest import Shell, make_shell
 from tests.home.filling import Filled
 from tests.home.test_rollback import FILES, keep, trade
 from tracedesk.anchor import AnchorError, compare, document, read, write
+from tracedesk.backup import back_up
 from tracedesk.home import Home
 from tracedesk.journal import Journal
 from tracedesk.journal.sqlite import connect
@@ -112,8 +113,21 @@ def test_an_anchor_signed_by_another_key_does_not_pass_for_the_homes(
     forger = Home.open(tmp_path / "forger")
     shutil.copy(filled.home.path / "format.json", forger.path / "format.json")
     write(document(forger), anchored, forger.path)
-    problem = "the key that signed the anchor is missing or another one"
-    assert losses(filled.home, anchored) == [("anchor.key", problem)]
+    problem = "the key that signed the anchor is not among this home's"
+    assert losses(filled.home, anchored) == [("anchor.pub", problem)]
+
+
+def test_a_restored_backup_holds_against_its_anchor_and_goes_on_with_a_key_of_its_own(
+    filled: Filled, anchored: Path, tmp_path: Path
+) -> None:
+    back_up(filled.home.path, tmp_path / "backup")
+    restored = Home.open(tmp_path / "backup")
+    assert not (restored.path / "anchor.key").exists()
+    assert losses(restored, anchored) == []
+    second = tmp_path / "second.json"
+    write(document(restored), second, restored.path)
+    assert read(second).public_key != read(anchored).public_key
+    assert losses(restored, anchored) == losses(restored, second) == []
 
 
 def test_an_anchor_of_another_home_is_refused(anchored: Path, tmp_path: Path) -> None:
