@@ -40,6 +40,7 @@ def show(console: Console) -> None:
         "settings": {name: {"value": _plain(v), "source": source} for name, (v, source) in settings.items()},
     }
     own = _tables(settings["tables"][0])
+    del document["settings"]["tables"]  # its settings follow, one by one
     document["settings"] |= {
         name: {"value": _plain(v), "source": source} for name, (v, source) in own.items()
     }
