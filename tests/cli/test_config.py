@@ -77,8 +77,9 @@ def test_a_log_level_may_be_written_in_lower_case() -> None:
 def test_a_toolsets_table_is_its_own_and_a_flag_changes_one_value_of_it(shell: Shell) -> None:
     shell.home.mkdir()
     (shell.home / "tracedesk.toml").write_text('[trading]\ncash = 5\nclock = "system"\n')
-    shown = shell("config", "show", "--json").json["settings"]["tables"]
-    assert shown == {"value": {"trading": {"cash": 5, "clock": "system"}}, "source": "tracedesk.toml"}
+    shown = shell("config", "show", "--json").json["settings"]
+    assert shown["trading.cash"] == {"value": "5", "source": "tracedesk.toml"}
+    assert shown["trading.clock"] == {"value": "system", "source": "tracedesk.toml"}
     flagged = load({"home": shell.home, "tables": {"trading": {"clock": "replay"}}}, {})
     assert flagged.tables == {"trading": {"cash": 5, "clock": "replay"}}
 
