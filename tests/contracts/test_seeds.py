@@ -18,12 +18,12 @@ BESIDE = ROOT.parent / "shared" / "seeds"
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    if named := os.environ.get("TRACEDESK_SEEDS"):
-        assert Path(named).is_dir(), "TRACEDESK_SEEDS names no folder"
+    if named := os.environ.get("DESKTEST_SEEDS"):
+        assert Path(named).is_dir(), "DESKTEST_SEEDS names no folder"
         return Path(named)
     if BESIDE.is_dir():
         return BESIDE
-    pytest.skip("the seeds' text is not here: set TRACEDESK_SEEDS to the folder that holds it")
+    pytest.skip("the seeds' text is not here: set DESKTEST_SEEDS to the folder that holds it")
 
 
 def test_the_committed_hashes_are_those_of_the_seeds_text(folder: Path) -> None:

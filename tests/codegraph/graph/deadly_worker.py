@@ -14,7 +14,7 @@ _extract = parse.extract
 
 
 def _deadly(path: str, text: bytes, language: str, *, timeout_s: float = 2.0) -> Extract:
-    if path == os.environ["TRACEDESK_TEST_DEADLY"]:
+    if path == os.environ["DESKTEST_DEADLY"]:
         os.kill(os.getpid(), signal.SIGKILL)
     return _extract(path, text, language, timeout_s=timeout_s)
 

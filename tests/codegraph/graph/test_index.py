@@ -364,7 +364,7 @@ def test_a_file_that_ends_its_parser_is_left_out_and_the_rest_is_indexed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Memory that only one file asks for, in a process that may not have it.
-    monkeypatch.setenv("TRACEDESK_TEST_DEADLY", "deadly.py")
+    monkeypatch.setenv("DESKTEST_DEADLY", "deadly.py")
     monkeypatch.setattr(
         "tracedesk.codegraph.graph.pool.COMMAND",
         (sys.executable, "-m", "tests.codegraph.graph.deadly_worker"),
