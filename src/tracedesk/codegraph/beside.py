@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import select
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,9 +18,11 @@ from time import monotonic
 from types import TracebackType
 from typing import IO, Any, Final, Self, cast
 
+from tracedesk.hosts import confined
 from tracedesk.primitives import json
 from tracedesk.primitives.redaction import redact_text
 from tracedesk.primitives.scheduling import take_long_turns
+from tracedesk.surroundings import for_children
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,16 @@ _CHECK_SECONDS: Final = 0.1
 _LAST_WORDS: Final = 4_000
 """Bytes of what a process that failed has said."""
 
+_LIMITS: Final = confined.Limits(8 << 30, "data", file_bytes=None)
+"""A large project's graph is made in memory, and written to the home."""
+
 Said = Mapping[str, Any]
+
+
+def _own_variables() -> dict[str, str]:
+    """What our own modules read, beside what every child gets."""
+    names = ("HOME", "PYTHONPATH", "XDG_CACHE_HOME", "XDG_DATA_HOME")
+    return {n: v for n, v in for_children().items() if n in names or n.startswith("TRACEDESK_")}
 
 
 # --- the side that asks -------------------------------------------------------------------------
@@ -47,12 +57,11 @@ class Beside:
         self._request = json.dumps(request) + b"\n"
 
     def __enter__(self) -> Self:
-        # -P: the folder where the desk was started may be the project's, whose modules are not ours to run.
-        command = [sys.executable, "-P", "-m", self._module]
+        command = confined.python(self._module)
         with ExitStack() as stack:
             self._words = stack.enter_context(TemporaryFile())
-            self._process = subprocess.Popen(
-                command, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words
+            self._process = confined.start(
+                command, _LIMITS, cwd="/", more=_own_variables(), stderr=self._words
             )
             for pipe in (self._process.stdin, self._process.stdout):
                 stack.callback(_close, cast("IO[bytes]", pipe))
@@ -67,7 +76,7 @@ class Beside:
     ) -> None:
         """Let it end by itself; kill it when the one who asked has failed."""
         if kind is not None:
-            self._process.kill()
+            confined.kill(self._process)
         self._opened.close()
 
     def said(self, check: Callable[[], object]) -> Iterator[Said]:

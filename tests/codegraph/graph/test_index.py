@@ -364,12 +364,11 @@ def test_a_file_that_ends_its_parser_is_left_out_and_the_rest_is_indexed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Memory that only one file asks for, in a process that may not have it.
-    monkeypatch.setenv("DESKTEST_DEADLY", "deadly.py")
+    variables = ("DESKTEST_DEADLY=deadly.py", f"PYTHONPATH={ROOT}")
     monkeypatch.setattr(
         "tracedesk.codegraph.graph.pool.COMMAND",
-        (sys.executable, "-m", "tests.codegraph.graph.deadly_worker"),
+        ("env", *variables, sys.executable, "-m", "tests.codegraph.graph.deadly_worker"),
     )
-    monkeypatch.chdir(ROOT)
     with Desk(tmp_path, Parsers()) as desk:
         desk.write({"deadly.py": "x = 1\n", **{f"m{n}.py": f"def f{n}(): pass\n" for n in range(10)}})
         report = desk.index()

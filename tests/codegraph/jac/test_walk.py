@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.codegraph.jac.graphs import shop
-from tracedesk.codegraph.jac import walk as module
 from tracedesk.codegraph.jac.walk import JacMissing, walk
 from tracedesk.errors import ToolError
 
@@ -54,11 +53,3 @@ def test_a_walker_may_not_be_called_like_the_graphs_types(tmp_path: Path) -> Non
     path.write_text(WALKER, encoding="utf-8")
     with pytest.raises(ToolError, match="Rename"):
         walk(shop(), path, python=Path(sys.executable))
-
-
-def test_nothing_of_the_callers_environment_reaches_the_walker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BINANCE_SECRET", "x")
-    kept = module._environment(tmp_path)  # pyright: ignore[reportPrivateUsage]
-    assert kept.keys() == {"PATH", "HOME", "PYTHONIOENCODING"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import select
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -16,6 +17,7 @@ from typing import IO, Any, Final
 from tracedesk.codegraph.etg.log import BATCH, Etg
 from tracedesk.codegraph.etg.model import NewEvent
 from tracedesk.errors import ToolError
+from tracedesk.hosts import confined
 from tracedesk.primitives.time import SECOND, format
 
 MOST: Final = 10_000
@@ -59,7 +61,9 @@ _SURROUNDINGS: Final = {
     "GIT_NO_LAZY_FETCH": "1",
     "LC_ALL": "C",
 }
-_INHERITED: Final = ("PATH", "HOME", "TMPDIR", "SYSTEMROOT")
+_LIMITS: Final = confined.Limits(2 << 30, "data", seconds=1_800.0, file_bytes=16 << 20)
+_SILENCE: Final = 60.0
+"""Seconds without a word after which git is ended: a file of the repository may let it wait for ever."""
 _TRAILER: Final = re.compile(
     r"(?:[A-Z][A-Za-z-]*-[Bb]y|Change-Id|Bug|Link|Refs?|PR-URL|Reviewed-on|Cc|git-svn-id|Backport-\S+"
     r"|Cr-[A-Za-z-]+): ?\S.*|\(cherry picked from commit [0-9a-f]{7,64}\)"
@@ -219,16 +223,10 @@ def commits(folder: Path, *, since_ns: int | None = None, most: int = MOST) -> I
 
 @contextmanager
 def _running(command: list[str], folder: Path) -> Generator[IO[bytes]]:
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     with tempfile.TemporaryFile() as errors:
         try:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env={**inherited, **_SURROUNDINGS},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
+            process = confined.start(
+                command, _LIMITS, cwd=folder, more=_SURROUNDINGS, stdin=subprocess.DEVNULL, stderr=errors
             )
         except FileNotFoundError:
             raise _refused("git: is not installed here; install it, then import again", {}) from None
@@ -240,9 +238,7 @@ def _running(command: list[str], folder: Path) -> Generator[IO[bytes]]:
                 raise _failed(folder, errors)
         finally:
             process.stdout.close()
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+            confined.end(process)
 
 
 def _failed(folder: Path, errors: IO[bytes]) -> ToolError:
@@ -258,13 +254,19 @@ def _refused(problem: str, details: dict[str, Any]) -> ToolError:
 def _fields(output: IO[bytes]) -> Iterator[bytes]:
     """What stands between NULs."""
     rest = b""
-    while chunk := output.read(_CHUNK):
+    while chunk := _heard(output):
         *whole, rest = (rest + chunk).split(b"\0")
         yield from whole
         if len(rest) > _LARGEST_FIELD:
             raise _refused("path: a commit of this history is too large to read", {})
     if rest:
         yield rest
+
+
+def _heard(output: IO[bytes]) -> bytes:
+    if not select.select([output], [], [], _SILENCE)[0]:
+        raise _refused(f"path: git said nothing for {_SILENCE:.0f} s and was ended; check the repository", {})
+    return os.read(output.fileno(), _CHUNK)
 
 
 def _parsed(fields: Iterator[bytes], mark: bytes) -> Iterator[Commit]:

@@ -24,6 +24,7 @@ from tracedesk.codegraph.graph.frames import Frames, Plain, outcome, packed, unp
 from tracedesk.codegraph.graph.limits import Limits
 from tracedesk.codegraph.graph.rows import Outcome, Skipped, Task
 from tracedesk.codegraph.graph.schema import GraphError
+from tracedesk.hosts import confined
 from tracedesk.primitives.paths import Jail
 
 CHUNK_FILES: Final = 24
@@ -46,7 +47,9 @@ SILENCE_SECONDS: Final = 60.0
 _PIPE_BYTES: Final = 1 << 20
 """Room for a chunk's rows, so that a worker need not wait until they are read."""
 
-COMMAND: Final = (sys.executable, "-P", "-m", "tracedesk.codegraph.graph.worker")
+COMMAND: Final = confined.python("tracedesk.codegraph.graph.worker")
+MOST_MEMORY: Final = 1_500_000_000
+"""Bytes that parsing may take; a grammar that wants more ends its process instead of the machine."""
 
 
 class Parsing(Protocol):
@@ -94,15 +97,15 @@ class _Worker:
             orders.flush()
 
     def close(self) -> None:
-        self.process.kill()
+        confined.end(self.process)
         for pipe in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(BrokenPipeError):
                 cast("IO[bytes]", pipe).close()
-        self.process.wait()
 
 
 def _started() -> _Worker:
-    worker = _Worker(subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+    limits = confined.Limits(MOST_MEMORY, "data")
+    worker = _Worker(confined.start(COMMAND, limits, cwd="/"))
     if sys.platform == "linux":
         # It may be more than the system allows; then the pipe stays as it is.
         with contextlib.suppress(OSError):
@@ -257,7 +260,7 @@ class _Crew:
                     self._hear(worker, body)
         for worker in self._workers():
             if worker.given and time.monotonic() - worker.heard_at > SILENCE_SECONDS:
-                worker.process.kill()
+                confined.kill(worker.process)
             self._feed(worker, turn)
 
     def _hear(self, worker: _Worker, body: bytearray) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import sys
 from typing import Any, Final
 
@@ -14,16 +13,12 @@ from tracedesk.codegraph.graph.parse import answers
 from tracedesk.codegraph.graph.rows import Task
 from tracedesk.primitives.paths import Jail
 
-MOST_BYTES: Final = 1_500_000_000
-"""Memory that parsing may take; a grammar that wants more ends this process instead of the machine."""
-
 _NICENESS: Final = 5
 """Whoever asks a desk something while it indexes comes first."""
 
 
 def main() -> None:
     """Answer each list of tasks until the input ends."""
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
     os.nice(_NICENESS)
     # What parsing makes has no cycles; looking for some takes a twentieth of the time.
     gc.disable()

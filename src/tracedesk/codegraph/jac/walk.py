@@ -7,10 +7,8 @@ behind goes with the folder.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +21,7 @@ from tracedesk.codegraph.jac.export import MODULE, as_json
 from tracedesk.codegraph.jac.types import Graph
 from tracedesk.codegraph.refusals import invalid
 from tracedesk.errors import ToolError
+from tracedesk.hosts import confined
 
 REMEDY: Final = (
     "Walkers need Python 3.12 or newer with jaclang: run `pip install 'tracedesk[jac]'` there, or name such "
@@ -172,14 +171,15 @@ def _run(python: Path, folder: Path, job: _Job) -> _Ended:
     out, errors = folder / "stdout", folder / "stderr"
     with out.open("wb") as told, errors.open("wb") as complained:
         try:
-            process = subprocess.Popen(
+            process = confined.start(
                 [python, "-I", _WORKER, job.file],
+                _confinement(job.limits),
                 cwd=folder,
-                env=_environment(folder),
+                # No home of the user's, where Jac could leave things.
+                more={"HOME": str(folder), "PYTHONIOENCODING": "utf-8"},
                 stdin=subprocess.DEVNULL,
                 stdout=told,
                 stderr=complained,
-                start_new_session=True,
             )
         except OSError as error:
             raise JacMissing(f"{str(python)!r} cannot be run: {error.strerror}") from None
@@ -193,20 +193,17 @@ def _run(python: Path, folder: Path, job: _Job) -> _Ended:
     )
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """Nothing of the caller's but where programs are: no keys, and no home that Jac could leave things in."""
-    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "PYTHONIOENCODING": "utf-8"}
+def _confinement(limits: Limits) -> confined.Limits:
+    return confined.Limits(limits.memory_bytes, seconds=limits.seconds, file_bytes=limits.file_bytes)
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
-        os.killpg(
-            process.pid, signal.SIGKILL
-        )  # it leads a group of its own, and nobody has waited for it yet
-        process.wait()
         return None
+    finally:
+        confined.end(process)
 
 
 def _head(path: Path, most: int) -> bytes | None:
