@@ -104,12 +104,21 @@ def test_a_named_solc_comes_before_the_path_and_the_caches_newest_first(
     bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = native(bare / "own" / "solc-x", "0.8.1")
-    native(bare / "bin" / "solc", "0.8.2")
+    native(bare.parent / "bin" / "solc", "0.8.2")
     for version in ("0.7.6", "0.8.30", "0.8.9"):
         native(Path(os.environ["HOME"]) / ".svm" / version / f"solc-{version}", version)
-    monkeypatch.setenv("PATH", str(bare / "bin"))
+    monkeypatch.setenv("PATH", str(bare.parent / "bin"))
     found = [compiler.version for compiler in compilers(Places(solc=own), bare)]
     assert found == [(0, 8, 1), (0, 8, 2), (0, 8, 30), (0, 8, 9), (0, 7, 6)]
+
+
+def test_a_program_of_the_project_on_the_path_is_run_only_where_the_project_is_trusted(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native(bare / "node_modules" / ".bin" / "solc", "0.8.2")
+    monkeypatch.setenv("PATH", str(bare / "node_modules" / ".bin"))
+    assert list(compilers(Places(), bare)) == []
+    assert [found.version for found in compilers(Places(trusts_project=True), bare)] == [(0, 8, 2)]
 
 
 def packaged(folder: Path, version: str) -> None:
@@ -125,7 +134,7 @@ def at_hand(source: Path) -> str:
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text(SOURCE.format(pragma="0.1.2"))
     with pytest.raises(CompileError) as caught:
-        compile_project(source, Options(Places(node=Path(node()))))
+        compile_project(source, Options(Places(node=Path(node()), trusts_project=True)))
     return caught.value.message
 
 
@@ -142,15 +151,18 @@ def test_a_package_above_the_project_is_never_run(bare: Path) -> None:
     packaged(bare, "0.8.9")
     (bare / "package.json").write_text("{}")
     assert "at hand are solc 0.8.9 (soljson in node)." in at_hand(bare / "src" / "C.sol")
-    untrusting = Places(node=Path(node()), trusts_project=False)
-    assert list(compilers(untrusting, bare)) == []
+    assert list(compilers(Places(node=Path(node())), bare)) == []
+    with pytest.raises(
+        CompileError, match=r"node_modules/solc/soljson\.js comes with the project.*--trust-project"
+    ):
+        compile_project(bare / "src" / "C.sol", Options(Places(node=Path(node()))))
 
 
 def test_a_package_that_is_broken_is_refused_by_name(bare: Path) -> None:
     packaged(bare, "0.8.4")
     (bare / "node_modules" / "solc" / "package.json").write_text("{")
     with pytest.raises(CompileError, match=r"package\.json: is not JSON; install"):
-        list(compilers(Places(node=Path(node())), bare))
+        list(compilers(Places(node=Path(node()), trusts_project=True), bare))
 
 
 def test_a_folder_of_soljson_files_offers_each_the_newest_first(

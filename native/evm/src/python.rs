@@ -12,12 +12,14 @@ use crate::campaign::{self, Error};
 
 create_exception!(tracedesk_evm, SpecError, PyValueError);
 create_exception!(tracedesk_evm, DeployError, PyRuntimeError);
+create_exception!(tracedesk_evm, LimitError, PyRuntimeError);
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         match error {
             Error::Spec(message) => SpecError::new_err(message),
             Error::Deploy(message) => DeployError::new_err(message),
+            Error::Limit(phase, limit, words) => LimitError::new_err((phase, limit, words)),
         }
     }
 }
@@ -34,13 +36,15 @@ struct Campaign {
 #[pymethods]
 impl Campaign {
     #[new]
-    fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
-        let inner = py.detach(|| campaign::Campaign::new(spec))?;
+    #[pyo3(signature = (spec, seconds=None))]
+    fn new(py: Python<'_>, spec: &str, seconds: Option<f64>) -> PyResult<Self> {
+        let inner = py.detach(|| campaign::Campaign::new(spec, seconds))?;
         Ok(Self { inner })
     }
 
-    fn start(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(py.detach(|| self.inner.start())?)
+    #[pyo3(signature = (seconds=None))]
+    fn start(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
+        Ok(py.detach(|| self.inner.start(seconds))?)
     }
 
     fn stop(&self) {
@@ -98,21 +102,39 @@ impl Campaign {
         Ok(py.detach(|| self.inner.sample(function).map(|json| json.to_string()))?)
     }
 
-    #[pyo3(signature = (sequence, trace=false))]
-    fn execute(&self, py: Python<'_>, sequence: &str, trace: bool) -> PyResult<String> {
+    #[pyo3(signature = (sequence, trace=false, seconds=None))]
+    fn execute(
+        &self,
+        py: Python<'_>,
+        sequence: &str,
+        trace: bool,
+        seconds: Option<f64>,
+    ) -> PyResult<String> {
         Ok(py.detach(|| {
-            let json = self.inner.execute(sequence, trace);
+            let json = self.inner.execute(sequence, trace, seconds);
             json.map(|json| json.to_string())
         })?)
     }
 
-    fn check(&self, py: Python<'_>, sequence: &str) -> PyResult<String> {
-        Ok(py.detach(|| self.inner.check(sequence).map(|json| json.to_string()))?)
+    #[pyo3(signature = (sequence, seconds=None))]
+    fn check(&self, py: Python<'_>, sequence: &str, seconds: Option<f64>) -> PyResult<String> {
+        Ok(py.detach(|| {
+            let json = self.inner.check(sequence, seconds);
+            json.map(|json| json.to_string())
+        })?)
     }
 
-    fn shrink(&self, py: Python<'_>, test: &str, sequence: &str, limit: usize) -> PyResult<String> {
+    #[pyo3(signature = (test, sequence, limit, seconds=None))]
+    fn shrink(
+        &self,
+        py: Python<'_>,
+        test: &str,
+        sequence: &str,
+        limit: usize,
+        seconds: Option<f64>,
+    ) -> PyResult<String> {
         Ok(py.detach(|| {
-            let json = self.inner.shrink(test, sequence, limit);
+            let json = self.inner.shrink(test, sequence, limit, seconds);
             json.map(|json| json.to_string())
         })?)
     }
@@ -129,13 +151,20 @@ impl Drop for Campaign {
     }
 }
 
+/// Words of all arguments of one function; a sequence has many, and a corpus many sequences.
+const MAX_WEIGHT: usize = 1 << 14;
+
 fn read_types(types: &str) -> PyResult<Vec<Type>> {
     let texts: Vec<String> = serde_json::from_str(types)
         .map_err(|error| SpecError::new_err(format!("types must be a JSON list: {error}")))?;
-    texts
-        .iter()
-        .map(|text| Type::parse(text).map_err(spec_error))
-        .collect()
+    let read = |text: &String| Type::parse(text).map_err(spec_error);
+    let types: Vec<Type> = texts.iter().map(read).collect::<PyResult<_>>()?;
+    let weight = types.iter().map(Type::weight);
+    if weight.fold(0, usize::saturating_add) > MAX_WEIGHT {
+        let problem = format!("its values are larger than {MAX_WEIGHT} words");
+        return Err(SpecError::new_err(problem));
+    }
+    Ok(types)
 }
 
 fn read_values(types: &[Type], values: &str) -> PyResult<Vec<abi::Value>> {
@@ -199,6 +228,7 @@ fn tracedesk_evm(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Campaign>()?;
     module.add("SpecError", module.py().get_type::<SpecError>())?;
     module.add("DeployError", module.py().get_type::<DeployError>())?;
+    module.add("LimitError", module.py().get_type::<LimitError>())?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(step_cost, module)?)?;
     module.add_function(wrap_pyfunction!(abi_encode, module)?)?;

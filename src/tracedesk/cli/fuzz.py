@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Generator
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
     from tracedesk.fuzz.bench import Bench
     from tracedesk.fuzz.config import Config
     from tracedesk.fuzz.desk import Campaigns
+    from tracedesk.fuzz.limits import Limits
     from tracedesk.home import Home
 
 T = TypeVar("T")
 _ALL: Final = 10**9
 _SHOWN: Final = 50
+_LONGEST: Final = 600.0
+"""Seconds that one sequence may take to be replayed, or to be made shorter."""
 _ANY: Final = click.Path(exists=True, path_type=Path)
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER: Final = click.Path(file_okay=False, path_type=Path)
@@ -29,6 +33,12 @@ _MODES: Final = ("property", "assertion", "optimization", "overflow", "explorati
 
 _contract = click.option("--contract", metavar="NAME", help="The contract to test, when there are several.")
 _config = click.option("--config", "file", type=_FILE, metavar="FILE", help="An echidna.yaml.")
+_trust = click.option(
+    "--trust-project",
+    "trusted",
+    is_flag=True,
+    help="Run programs that the project brings or names: its node_modules/solc, --solc, allowFFI.",
+)
 _campaign = click.option(
     "--campaign", metavar="ID", help="The campaign [default: the one that runs, else the latest]."
 )
@@ -55,6 +65,7 @@ def fuzz() -> None:
 )
 @click.option("--serve", is_flag=True, help="Serve this home to MCP clients while the campaign runs.")
 @click.option("--port", type=int, metavar="N", help="The port of --serve [default: 3000].")
+@_trust
 @pass_console
 def run(
     console: Console,
@@ -68,6 +79,7 @@ def run(
     replay: Path | None,
     serve: bool,
     port: int | None,
+    trusted: bool,
     **keys: Any,
 ) -> int:
     """Fuzz the contract at PATH: a .sol or .vy file, a Foundry or Hardhat project, or solc's JSON.
@@ -75,13 +87,27 @@ def run(
     The campaign runs in a process of its own, where `tracedesk serve` of the same home finds it. Ctrl-C ends
     it. Exit code 1 when a test was falsified, 2 when the campaign could not begin or did not end properly.
     """
+    started = monotonic()
     from tracedesk.cli.fuzz_run import Run
     from tracedesk.fuzz.launch import Request, checked
 
     given = {"testMode": test_mode, "seqLen": seq_len, "testLimit": test_limit, **keys}
     given["corpusDir"] = None if corpus is None else str(corpus.absolute())
     reading = _configured(file, given)
-    request = checked(Request(path, contract, reading.config, reading.warnings, replay))
+    _refuse_foreign(reading.config, trusted)
+    request = checked(
+        Request(
+            path,
+            contract,
+            reading.config,
+            reading.warnings,
+            replay,
+            trusted=trusted,
+            limits=_limits(console),
+            outlives=False,
+            started=started,
+        )
+    )
     console.json = console.json or reading.config.output == "json"
     for warning in request.warnings:
         console.note(f"Warning: {warning}")
@@ -95,6 +121,7 @@ def run(
 @_contract
 @_config
 @click.option("--trace", is_flag=True, help="Show the tree of calls of each last call.")
+@_trust
 @pass_console
 def replay(
     console: Console,
@@ -103,12 +130,13 @@ def replay(
     contract: str | None,
     file: Path | None,
     trace: bool,
+    trusted: bool,
 ) -> int:
     """Execute recorded sequences on the contract at PATH: files or folders in Echidna's format.
 
     Exit code 1 when a sequence fails a test, 2 when none could be executed.
     """
-    bench = _bench(path, contract, file)
+    bench = _bench(console, path, contract, file, trusted)
     replayed = _replayed(console, bench, _sequences(console, bench, files), trace)
     failed = [name for name, outcome in replayed if outcome["failures"]]
     document = {"sequences": [{"file": name, **outcome} for name, outcome in replayed], "failed": failed}
@@ -124,6 +152,7 @@ def replay(
 @click.option("--test", metavar="NAME", help="The test it breaks [default: the first one it does].")
 @click.option("--limit", type=int, default=5_000, show_default=True, help="Executions to spend.")
 @click.option("--out", type=_OUT, metavar="FILE", help="Write the shorter sequence in Echidna's format.")
+@_trust
 @pass_console
 def shrink(
     console: Console,
@@ -134,12 +163,13 @@ def shrink(
     test: str | None,
     limit: int,
     out: Path | None,
+    trusted: bool,
 ) -> None:
     """Make a recorded sequence that breaks a test of the contract at PATH as short as it gets."""
     from tracedesk.fuzz import corpus_files, reproducers
     from tracedesk.fuzz.outputs import write_report
 
-    bench = _bench(path, contract, file)
+    bench = _bench(console, path, contract, file, trusted)
     [(_, given)] = _sequences(console, bench, (sequence,))
     broken = test or _first_failure(bench, given)
     shrunk = bench.shrink(_test_id(bench, broken), given, limit)
@@ -273,11 +303,33 @@ def _configured(file: Path | None, keys: dict[str, Any]) -> Any:
     return configured(file, keys)
 
 
-def _bench(path: Path, contract: str | None, file: Path | None) -> Bench:
-    from tracedesk.fuzz.bench import Bench
+def _refuse_foreign(config: Config, trusted: bool) -> None:
+    """A configuration lies in the project it is about: running programs needs more than that file."""
+    if config.allow_ffi and not trusted:
+        raise Misuse("allowFFI: runs programs that the contract names; add --trust-project to allow that.")
 
+
+def _limits(console: Console) -> Limits:
+    from tracedesk.fuzz.settings import BadFuzzSetting, read
+
+    try:
+        return read(console.settings().tables.get("fuzz", {})).limits
+    except BadFuzzSetting as fault:
+        raise Misuse(str(fault)) from None
+
+
+def _bench(console: Console, path: Path, contract: str | None, file: Path | None, trusted: bool) -> Bench:
+    from tracedesk.fuzz.bench import Bench
+    from tracedesk.fuzz.limits import MIB, Budget
+    from tracedesk.hosts.confined import limit_own_memory
+
+    budget = Budget(_limits(console))
+    limit_own_memory(budget.limits.memory_mb * MIB)
     config: Config = _configured(file, {}).config
-    return Bench.compiled(path, contract, config)
+    _refuse_foreign(config, trusted)
+    bench = Bench.compiled(path, contract, config, budget, trusted=trusted)
+    bench.seconds = _LONGEST
+    return bench
 
 
 def _sequences(

@@ -34,6 +34,9 @@ class FuzzCommand(DeskCommand):
             raise
         except click.ClickException as fault:
             return console.refuse("FAILED", fault.format_message(), UNDECIDED)
+        except MemoryError:
+            message = "Out of memory. Name a smaller project, or raise memory_mb in [fuzz.limits]."
+            return console.refuse("FAILED", message, UNDECIDED)
         except (click.Abort, KeyboardInterrupt):
             return console.refuse("INTERRUPTED", "Interrupted.", UNDECIDED)
         except OSError as fault:

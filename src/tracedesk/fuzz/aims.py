@@ -9,6 +9,7 @@ from typing import Any, Final
 from tracedesk.fuzz import oracles
 from tracedesk.fuzz.abi import Member, selector
 from tracedesk.fuzz.config import Config
+from tracedesk.fuzz.limits import Budget
 from tracedesk.fuzz.native import Engine
 from tracedesk.fuzz.oracles import SET_UP, Oracle
 from tracedesk.fuzz.project import Contract
@@ -98,14 +99,18 @@ class Known:
         return [f"{problem}. The function is left out." for code in codes for problem in self.left_out[code]]
 
 
-def find(document: Mapping[str, Any], known: Known, named: Sequence[Aim], engine: Engine) -> Aimed:
+def find(
+    document: Mapping[str, Any], known: Known, named: Sequence[Aim], engine: Engine, budget: Budget
+) -> Aimed:
     """The aims of a campaign; `named` are the contracts that the configuration places, the main one first."""
     if known.config.mode == "foundry":
-        return _foundry(document, known, named[0], engine)
+        return _foundry(document, known, named[0], engine, budget)
     if not known.config.all_contracts:
         return Aimed((_all_of(named[0], known),))
     there = [
-        Aim(address, code) for address, code in Site(document, engine).contracts() if code in known.codes
+        Aim(address, code)
+        for address, code in Site(document, engine, budget).contracts()
+        if code in known.codes
     ]
     taken = {aim.address for aim in named}
     others = [aim for aim in there if aim.address not in taken]
@@ -119,13 +124,13 @@ def _all_of(aim: Aim, known: Known) -> Aim:
 # --- Foundry -----------------------------------------------------------------------------------
 
 
-def _foundry(document: Mapping[str, Any], known: Known, main: Aim, engine: Engine) -> Aimed:
+def _foundry(document: Mapping[str, Any], known: Known, main: Aim, engine: Engine, budget: Budget) -> Aimed:
     """Invariants are tried against what `setUp()` left and the test contract names; tests against nothing."""
     own = known.members[main.code]
     tests = known.fuzz_tests(main.code)
     if not any(oracles.is_test(member, known.config) for member in own):
         return Aimed((Aim(main.address, main.code, tests),), _FRESH)
-    site = Site(document, engine)
+    site = Site(document, engine, budget)
     named = site.named(main.address, {member.signature: member.id for member in own})
     there = {address: code for address, code in site.contracts() if code in known.codes}
     aims = [

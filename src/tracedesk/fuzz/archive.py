@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from tracedesk.fuzz import answers, coverage, diary, native, rows
 from tracedesk.fuzz.bench import Bench
-from tracedesk.fuzz.folder import Folder
+from tracedesk.fuzz.folder import KIND, Folder
 from tracedesk.fuzz.refusals import invalid
 from tracedesk.fuzz.ring import TYPES, Ring
 from tracedesk.fuzz.steering import ENDED
 from tracedesk.fuzz.target import Target
+from tracedesk.hosts import confined
+from tracedesk.hosts.launch import last_words, log_path
 from tracedesk.primitives import json
 
 Params = Mapping[str, Any]
@@ -43,13 +45,24 @@ class Archive:
         if self._owned:
             document["status"]["state"] = "stopping"
         elif self._was_killed:
-            killed = {"state": "crashed", "endReason": KILLED, "asOf": document["asOf"]}
+            killed = {"state": "crashed", "endReason": self._end, "asOf": document["asOf"]}
             document["status"] |= killed
         return document
 
     @cached_property
     def _was_killed(self) -> bool:
         return not self._owned and diary.status(self.folder.journal, self.folder.id) != "ended"
+
+    @cached_property
+    def _end(self) -> str:
+        """Why a process that did not end in good order ended."""
+        words = log_path(self.folder.home, KIND, self.folder.id)
+        if not words.exists() or not confined.is_out_of_memory(last_words(words)):
+            return KILLED
+        most = self.plan.limits.memory_mb
+        return (
+            f"the campaign's process reached its limit of {most:,} MiB of memory (memory_mb in [fuzz.limits])"
+        )
 
     @cached_property
     def _covered(self) -> Mapping[str, Any]:

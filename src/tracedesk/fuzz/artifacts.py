@@ -12,7 +12,7 @@ from typing import Any, Final
 from tracedesk.fuzz.bytecode import PUSH32, instructions, library_address
 from tracedesk.fuzz.keccak import keccak
 from tracedesk.fuzz.project import Abi, Code, CompileError, Contract, Link, Source
-from tracedesk.fuzz.reach import ANYWHERE, Reach
+from tracedesk.fuzz.reach import ANYWHERE, LARGEST_OUTPUT, Reach
 from tracedesk.fuzz.solidity import (
     abi_of,
     bytes_of,
@@ -42,7 +42,7 @@ class Reading:
 
 def _load(path: Path, reach: Reach, name: str = "") -> Told:
     shown = name or path.name
-    data = reach.read(path, shown)
+    data = reach.read(path, shown, LARGEST_OUTPUT)
     try:
         found: Any = json.loads(data)
         if _SURROGATE in data.lower():

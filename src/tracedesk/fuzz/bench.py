@@ -8,16 +8,20 @@ from typing import Any
 
 from tracedesk.fuzz import native, traces
 from tracedesk.fuzz.config import Config
+from tracedesk.fuzz.limits import Budget
 from tracedesk.fuzz.native import Campaign, Engine
 from tracedesk.fuzz.refusals import invalid
 from tracedesk.fuzz.steering import transactions
 from tracedesk.fuzz.target import Target
 
 
-def campaign_of(engine: Engine, document: str) -> Campaign:
+def campaign_of(engine: Engine, document: str, budget: Budget | None = None) -> Campaign:
     """A campaign of the native core; what it refuses is told in the words of the tools."""
+    budget = budget or Budget()
     try:
-        return engine.Campaign(document)
+        return engine.Campaign(document, budget.deployment())
+    except engine.LimitError as fault:
+        raise budget.deployment_stopped(*fault.args) from None
     except engine.DeployError as fault:
         raise invalid("DEPLOYMENT_FAILED", f"contract: the deployment failed: {fault}.") from None
     except engine.SpecError as fault:
@@ -27,9 +31,11 @@ def campaign_of(engine: Engine, document: str) -> Campaign:
 class Bench:
     """Executes sequences on the state that a campaign begins with."""
 
-    def __init__(self, document: str, config: Config) -> None:
+    def __init__(self, document: str, config: Config, budget: Budget | None = None) -> None:
         self.engine = native.engine()
-        self.campaign = campaign_of(self.engine, document)
+        self.campaign = campaign_of(self.engine, document, budget)
+        self.seconds = traces.SECONDS
+        """What one sequence, and one shrinking, may take."""
         self.target = Target.of(native.read(document))
         self._config = config
 
@@ -39,15 +45,18 @@ class Bench:
         return cls(spec.read_text(encoding="utf-8"), config)
 
     @classmethod
-    def compiled(cls, path: Path, contract: str | None, config: Config) -> Bench:
+    def compiled(
+        cls, path: Path, contract: str | None, config: Config, budget: Budget, *, trusted: bool = False
+    ) -> Bench:
         """Of a contract as it is now."""
         from tracedesk.fuzz.building import options
         from tracedesk.fuzz.compile import compile_project
         from tracedesk.fuzz.spec import build
 
         engine = native.engine()
-        made = build(compile_project(path, options(config, trusted=True)[0]), config, contract, engine)
-        return cls(native.text(made.document), config)
+        project = compile_project(path, options(config, trusted=trusted, budget=budget)[0])
+        made = build(project, config, contract, engine, budget)
+        return cls(native.text(made.document), config, budget)
 
     def execute(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What `execute_sequence` says, but for the campaign's id."""
@@ -56,11 +65,15 @@ class Bench:
 
     def run(self, sequence: Sequence[Mapping[str, Any]], trace: bool, budget: int) -> dict[str, Any]:
         """The same for transactions."""
-        return traces.executed(self.campaign, self.engine, self.target, sequence, trace, budget)
+        told = traces.Asked(trace, budget, self.seconds)
+        return traces.executed(self.campaign, self.engine, self.target, sequence, told)
 
     def shrink(self, test: str, sequence: Sequence[Mapping[str, Any]], limit: int) -> dict[str, Any]:
         """The shortest sequence found that fails a test as this one does."""
         try:
-            return native.read(self.campaign.shrink(test, native.text(list(sequence)), limit))
+            given = native.text(list(sequence))
+            return native.read(self.campaign.shrink(test, given, limit, self.seconds))
+        except self.engine.LimitError as fault:
+            raise traces.stopped(fault, self.seconds) from None
         except self.engine.SpecError as fault:
             raise invalid("UNKNOWN_TEST", f"test: {fault}.") from None

@@ -10,6 +10,7 @@ from typing import Final
 
 from tracedesk.fuzz.compile import Options
 from tracedesk.fuzz.config import BadConfig, Config
+from tracedesk.fuzz.limits import Budget
 from tracedesk.fuzz.solc import Places
 
 _VALUED: Final = (
@@ -23,12 +24,14 @@ _VALUED: Final = (
 """Arguments that take a value, joined with = or as the next word."""
 
 
-def options(config: Config, *, trusted: bool) -> tuple[Options, tuple[str, ...]]:
+def options(
+    config: Config, *, trusted: bool, budget: Budget | None = None
+) -> tuple[Options, tuple[str, ...]]:
     """The compiler's options, and what of the configuration changes nothing.
 
     What is not trusted names no program to run, and brings none in its `node_modules`.
     """
-    found = Options(places=Places(trusts_project=trusted))
+    found = Options(places=Places(trusts_project=trusted), budget=budget or Budget())
     warnings: list[str] = []
     try:
         words = [("solcArgs", word) for word in _pairs(shlex.split(config.solc_args))]
@@ -70,13 +73,14 @@ def _chosen(found: Options, key: str, name: str, value: str) -> Options | None:
             return replace(found, evm_version=value)
         case "--solc":
             if not found.places.trusts_project:
-                raise BadConfig(key, "--solc names a program to run; the operator sets solc on the PATH.")
-            return replace(found, places=Places(solc=Path(value)))
+                problem = "--solc names a program to run. Put solc on the PATH, or trust the project"
+                raise BadConfig(key, f"{problem} with --trust-project (agents: project_compilers in [fuzz]).")
+            return replace(found, places=replace(found.places, solc=Path(value)))
         case "--solc-remaps":
             return replace(found, remappings=(*found.remappings, *value.split()))
         case "--solc-args":
             inner, _ = options(Config(solc_args=value), trusted=found.places.trusts_project)
-            return replace(inner, remappings=(*found.remappings, *inner.remappings))
+            return replace(inner, budget=found.budget, remappings=(*found.remappings, *inner.remappings))
         case "remapping" if "=" in value:
             return replace(found, remappings=(*found.remappings, value))
         case _:

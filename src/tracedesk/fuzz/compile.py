@@ -12,15 +12,16 @@ from typing import Any, Final
 from tracedesk.fuzz import artifacts, braces, solidity, vyper
 from tracedesk.fuzz.artifacts import Reading
 from tracedesk.fuzz.imports import Settings, settings_of
+from tracedesk.fuzz.limits import Budget
 from tracedesk.fuzz.project import CompileError, Contract, Project, Source
 from tracedesk.fuzz.reach import ANYWHERE, Reach
-from tracedesk.fuzz.solc import Places
+from tracedesk.fuzz.solc import Places, compilers, withheld
 
 _MARKS: Final = ("foundry.toml", "remappings.txt", "package.json", ".git")
 _SKIPPED: Final = frozenset(
     ("node_modules", "lib", "out", "artifacts", "cache", "broadcast", "typechain-types")
 )
-_CONTRACT: Final = re.compile(r"\b(?:contract|library|interface)\s+[\w$]+[^;{}]*\{")
+_CONTRACT: Final = re.compile(r"\b(?:contract|library|interface)\s+[\w$]+[^;{}]{0,2000}\{")
 _MOST: Final = 2_000
 """Files of a folder that are compiled at once."""
 
@@ -39,6 +40,8 @@ class Options:
     """Take what Foundry or Hardhat built, when it is up to date."""
     within: tuple[Path, ...] = ()
     """Folders that everything read must lie in: sources, imports, settings, artifacts; empty allows any."""
+    budget: Budget = field(default_factory=Budget)
+    """What compilers may use."""
 
     @property
     def choices(self) -> dict[str, Any]:
@@ -119,7 +122,7 @@ def _project(root: Path, *parts: _Compiled) -> Project:
 
 
 def _vyper(files: tuple[Path, ...], root: Path, options: Options, reach: Reach) -> _Compiled:
-    return _Compiled(*vyper.compile_files(files, root, options.evm_version, reach))
+    return _Compiled(*vyper.compile_files(files, root, options.evm_version, reach, options.budget))
 
 
 def _folder(folder: Path, options: Options, reach: Reach) -> Project:
@@ -161,7 +164,9 @@ def _solidity(
     if reading is not None and not lacking:
         return _read(reading, names)
     try:
-        made = solidity.compile_files(files, root, settings, options.places, options.choices, reach)
+        at_hand = compilers(options.places, root, options.budget)
+        held = withheld(options.places, root)
+        made = solidity.compile_files(files, root, settings, at_hand, options.choices, reach, held)
         return _Compiled(*made)
     except CompileError as fault:
         if lacking and reading is not None and fault.details and fault.details["kind"] == "NO_COMPILER":

@@ -234,6 +234,7 @@ class Campaigns:
             reading.warnings,
             trusted=self.settings.project_compilers,
             within=self.settings.folders(),
+            limits=self.settings.limits,
         )
         return checked(request)
 

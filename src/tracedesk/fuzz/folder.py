@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Final
 
 from tracedesk.fuzz import config as configs
 from tracedesk.fuzz.config import Config
+from tracedesk.fuzz.limits import Limits
 from tracedesk.fuzz.refusals import invalid
 from tracedesk.home import Home
 from tracedesk.hosts.processes import system_processes
@@ -40,6 +41,7 @@ class Plan:
     """Whether the project may bring the program that compiles it."""
     within: tuple[str, ...] = ()
     """Folders that every source must lie in; none allows any."""
+    limits: Limits = field(default_factory=Limits)
 
     def document(self) -> dict[str, Any]:
         return {
@@ -52,6 +54,7 @@ class Plan:
             "replay": self.replay,
             "trusted": self.trusted,
             "within": list(self.within),
+            "limits": asdict(self.limits),
         }
 
     @classmethod
@@ -66,6 +69,8 @@ class Plan:
             document["replay"],
             document["trusted"],
             tuple(document["within"]),
+            # Campaigns of earlier versions have none.
+            Limits(**document.get("limits", {})),
         )
 
 
@@ -78,6 +83,10 @@ class Folder:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", self.path.name)
+
+    @property
+    def home(self) -> Path:
+        return self.path.parents[1]
 
     @property
     def plan(self) -> Path:
@@ -128,6 +137,19 @@ class Folder:
     def failure(self) -> Path:
         """Why the campaign could not begin."""
         return self.path / "failure.json"
+
+    @property
+    def phase(self) -> Path:
+        """What the campaign's process is at, in words."""
+        return self.path / "phase"
+
+    def enter(self, phase: str) -> None:
+        """Note what comes next, for who finds this process dead."""
+        self.write(self.phase, phase.encode())
+
+    def last_phase(self) -> str:
+        """What its process was at last."""
+        return self.phase.read_text(encoding="utf-8") if self.phase.exists() else "its start"
 
     def corpus(self, config: Config) -> Path:
         """The corpus in Echidna's format."""

@@ -13,11 +13,13 @@ from tracedesk.errors import ToolError
 from tracedesk.fuzz import native, spec
 from tracedesk.fuzz.building import options
 from tracedesk.fuzz.compile import compile_project
-from tracedesk.fuzz.folder import TEXT, Folder
+from tracedesk.fuzz.folder import TEXT, Folder, Plan
+from tracedesk.fuzz.limits import MIB, Budget
 from tracedesk.fuzz.live import Live
 from tracedesk.fuzz.session import Session
 from tracedesk.home import Home
 from tracedesk.hosts import Host, HostCall, Method, serve_host
+from tracedesk.hosts.starting import Beginning
 from tracedesk.jobs import in_thread
 from tracedesk.primitives import json
 
@@ -138,35 +140,59 @@ def _as_text(work: Callable[[Params], dict[str, Any]]) -> Method:
     return run
 
 
-def prepare(home: Home, id: str) -> Session:
+def prepare(folder: Folder, plan: Plan, budget: Budget) -> Session:
     """Compile, deploy and load: all that can fail before a campaign runs."""
-    folder = Folder(home.campaign(id))
     folder.own()
-    plan = folder.read_plan()
     engine = native.engine()
     folder.make_outputs(plan.config)
-    chosen, _ = options(plan.config, trusted=plan.trusted)
+    folder.enter("the compilation")
+    chosen, _ = options(plan.config, trusted=plan.trusted, budget=budget)
     bounds = tuple(map(Path, plan.within))
     project = compile_project(Path(plan.path), replace(chosen, within=bounds))
-    made = spec.build(project, plan.config, plan.contract, engine)
-    session = Session(folder, plan, project, made, engine)
+    folder.enter("the deployment")
+    made = spec.build(project, plan.config, plan.contract, engine, budget)
+    session = Session(folder, plan, project, made, engine, budget=budget)
+    folder.enter("the loading of the corpus")
     session.prepare()
+    budget.spare(folder.last_phase(), 0)
+    folder.enter("the campaign")
     return session
 
 
+def _prepared(folder: Folder, plan: Plan, budget: Budget) -> Session:
+    try:
+        return prepare(folder, plan, budget)
+    except MemoryError:
+        refusal = budget.out_of_memory(folder.last_phase())
+    # Out of the handler, what filled the memory is gone.
+    raise refusal
+
+
 def main() -> None:
-    home, kind, id = sys.argv[1:]
+    home, kind, id, started = sys.argv[1:]
     sys.setswitchinterval(SWITCH)
     folder = Folder(Home(Path(home)).campaign(id))
+    plan = folder.read_plan()
+    budget = Budget(plan.limits, plan.config.timeout_s, float(started))
+    beginning = Beginning(plan.limits.memory_mb * MIB)
     try:
-        session = prepare(Home(Path(home)), id)
+        session = _prepared(folder, plan, budget)
     except ToolError as refusal:
         # The pipe carries only words; whoever started this host reads the code and details here.
         error = {"code": refusal.code, "message": refusal.message, "details": refusal.details}
         folder.write(folder.failure, error)
         raise SystemExit(refusal.message) from None
     campaign = CampaignHost(session)
-    serve_host(Path(home), kind, id, campaign.methods(), work=campaign.work, nice=NICE, grace=GRACE)
+    serve_host(
+        Path(home),
+        kind,
+        id,
+        campaign.methods(),
+        work=campaign.work,
+        nice=NICE,
+        grace=GRACE,
+        beginning=beginning,
+    )
 
 
 if __name__ == "__main__":

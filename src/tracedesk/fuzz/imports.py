@@ -14,11 +14,14 @@ from typing import Any, Final, cast
 from tracedesk.fuzz.braces import hidden
 from tracedesk.fuzz.pragma import Pragma, pragmas
 from tracedesk.fuzz.project import CompileError, Source
-from tracedesk.fuzz.reach import ANYWHERE, Reach
+from tracedesk.fuzz.reach import ANYWHERE, LARGEST_SETTINGS, Reach
 
 _IMPORT: Final = re.compile(r"\bimport\b[^;]*;")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|([\"'])(.*?)\1", re.DOTALL)
 _BELOW: Final = ("node_modules", "lib")
+_MOST_REMAPPINGS: Final = 1_000
+_MOST_BYTES: Final = 64 << 20
+"""Bytes of all sources of a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,10 @@ def settings_of(root: Path, extra: Iterable[str] = (), reach: Reach = ANYWHERE) 
     profile = _foundry(root, reach)
     lines = (_text(root / "remappings.txt", reach) or "").splitlines()
     told = [*extra, *(line for line in lines if line.strip()), *_strings(profile, "remappings")]
+    if len(told) > _MOST_REMAPPINGS:
+        raise CompileError(
+            "BAD_PROJECT", f"remappings: there are more than {_MOST_REMAPPINGS:,}; remove what is not used."
+        )
     remappings = [_kept(Remapping.of(text), root, reach) for text in told]
     known = {(remapping.context, remapping.prefix) for remapping in remappings}
     libraries = _strings(profile, "libs") or ["lib"]
@@ -74,7 +81,7 @@ def _text(path: Path, reach: Reach) -> str | None:
     if not path.is_symlink() and not reach.has(path):
         return None
     try:
-        return reach.read(path, path.name).decode("utf-8")
+        return reach.read(path, path.name, LARGEST_SETTINGS).decode("utf-8")
     except UnicodeDecodeError:
         raise CompileError("BAD_PROJECT", f"{path.name}: is not UTF-8; save it as UTF-8.") from None
 
@@ -116,6 +123,9 @@ def _folder(profile: Mapping[str, Any], key: str, root: Path, reach: Reach) -> s
     if not isinstance(name, str) or not name or "\0" in name:
         raise _bad(key, "the name of a folder")
     reach.keep(root / name, f"foundry.toml: {key}: {name[:120]!r}")
+    if not (root / name).resolve().is_relative_to(root):
+        # Else a project could have every folder of the machine walked through.
+        raise _bad(key, "a folder of the project")
     return name
 
 
@@ -159,6 +169,7 @@ class Sources:
         self._remappings = settings.remappings
         self._known: dict[str, Source] = {}
         self._needs: dict[str, tuple[str, ...]] = {}
+        self._bytes = 0
 
     @property
     def known(self) -> dict[str, Source]:
@@ -196,7 +207,14 @@ class Sources:
 
     def _taken(self, name: str, file: Path) -> tuple[str, ...]:
         """Take up one file; returns the names of what it imports."""
+        self._reach.keep_foreign(file, self._root, name)
         data = self._reach.read(file, name)
+        self._bytes += len(data)
+        if self._bytes > _MOST_BYTES:
+            raise CompileError(
+                "NO_SOURCE",
+                f"{name}: with it the sources are larger than {_MOST_BYTES >> 20} MiB; name one file.",
+            )
         if not _is_utf8(data):
             raise CompileError("NO_SOURCE", f"{name}: is not UTF-8; save it as UTF-8.")
         source = self._known[name] = Source(name, data, "solidity", file.resolve())
@@ -235,7 +253,10 @@ class Sources:
 def imports(text: str) -> tuple[str, ...]:
     """The paths that a source imports, in order."""
     # Found where comments and strings are blank, read where they are not.
-    told = (_path(text[match.start() : match.end()]) for match in _IMPORT.finditer(hidden(text)))
+    # Up to the last semicolon every match ends, so that no import is looked for to the end of the file.
+    shown = hidden(text)
+    found = _IMPORT.finditer(shown, 0, shown.rfind(";") + 1)
+    told = (_path(text[match.start() : match.end()]) for match in found)
     return tuple(path.encode("latin-1").decode("utf-8", "replace") for path in told if path)
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 
 from tracedesk.errors import FUZZ, ToolError
@@ -15,6 +16,7 @@ from tracedesk.fuzz import native
 from tracedesk.fuzz.building import options
 from tracedesk.fuzz.config import Config
 from tracedesk.fuzz.folder import KIND, Folder, Plan, new_id
+from tracedesk.fuzz.limits import Budget, Limits
 from tracedesk.home import Home
 from tracedesk.hosts import HostFailed, HostInfo, HostTimeout, spawn
 from tracedesk.primitives import json
@@ -22,8 +24,10 @@ from tracedesk.primitives.time import Clock, SystemClock
 from tracedesk.storage import probe
 
 MODULE: Final = "tracedesk.fuzz.host"
-PATIENCE: Final = 300.0
-"""Seconds that compiling, deploying and loading a corpus may take."""
+PATIENCE: Final = 120.0
+"""Seconds that a start may take beside compiling and deploying: reading the project, loading a corpus."""
+LATE: Final = 1.0
+"""Seconds after the end of the campaign's time in which its process says why it did not begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,19 @@ class Request:
     config: Config = field(default_factory=Config)
     warnings: tuple[str, ...] = ()
     replay: Path | None = None
-    trusted: bool = True
+    trusted: bool = False
     """Whether the project may bring the program that compiles it."""
     within: tuple[Path, ...] = ()
     """Folders that every source must lie in, imports too; none allows any."""
+    limits: Limits = field(default_factory=Limits)
+    outlives: bool = True
+    """Whether the campaign goes on when the process that started it has ended."""
+    started: float = field(default_factory=monotonic)
+    """When the time of the campaign began, by the system's monotonic clock."""
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.limits, self.config.timeout_s, self.started)
 
 
 def configured(file: Path | None, keys: Mapping[str, Any]) -> configs.Reading:
@@ -68,27 +81,43 @@ async def start(home: Home, request: Request, clock: Clock | None = None) -> tup
         None if request.replay is None else str(request.replay.absolute()),
         request.trusted,
         tuple(str(folder.absolute()) for folder in request.within),
+        request.limits,
     )
     folder.path.mkdir(parents=True, mode=0o700)
     folder.write(folder.plan, plan.document())
     try:
-        return folder, await spawn(home.path, KIND, folder.id, MODULE, timeout=PATIENCE)
+        given = [repr(request.started)]
+        patience, outlives = _patience(request.budget), request.outlives
+        info = await spawn(home.path, KIND, folder.id, MODULE, given, timeout=patience, outlives=outlives)
+        return folder, info
     except BaseException as fault:
-        refusal = _refusal(home.path, folder, fault)
+        refusal = _refusal(home.path, folder, fault, request.budget)
         await asyncio.to_thread(shutil.rmtree, folder.path, ignore_errors=True)
         if refusal is None:
             raise
         raise refusal from None
 
 
-def _refusal(home: Path, folder: Folder, fault: BaseException) -> ToolError | None:
+def _patience(budget: Budget) -> float:
+    """Seconds to wait for a host: its own limits end it before that, but for what they do not see."""
+    limits, left = budget.limits, budget.left()
+    most = PATIENCE + limits.compile_seconds + limits.deploy_seconds
+    return most if left is None else min(most, max(left, 0.0) + LATE)
+
+
+def _refusal(home: Path, folder: Folder, fault: BaseException, budget: Budget) -> ToolError | None:
     """Why a host did not start, in the words of the tools."""
     if folder.failure.exists():
         error = json.loads(folder.failure.read_bytes())
         return ToolError(error["code"], error["message"], error["details"])
     if isinstance(fault, HostTimeout):
-        message = f"path: the campaign was not ready within {PATIENCE:.0f} s. Name a single file."
-        return ToolError("EXECUTION_TIMEOUT", message, {"kind": "SLOW_START"})
+        phase = folder.last_phase()
+        if budget.is_over():
+            return budget.time_over(phase)
+        message = f"path: the campaign was not ready in time; it was at {phase}. Name a single file."
+        return ToolError("EXECUTION_TIMEOUT", message, {"kind": "SLOW_START", "phase": phase})
+    if isinstance(fault, HostFailed) and fault.out_of_memory:
+        return budget.out_of_memory(folder.last_phase())
     if isinstance(fault, HostFailed):
         disk = probe(home)
         if disk is not None:

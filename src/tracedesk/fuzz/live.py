@@ -74,9 +74,8 @@ class Live:
 
     def execute_sequence(self, params: Params) -> Answer:
         sequence = transactions(params, self._target, self._session.config, self._engine)
-        told = traces.executed(
-            self._campaign, self._engine, self._target, sequence, params["trace"], params["budget"]
-        )
+        asked = traces.Asked(params["trace"], params["budget"])
+        told = traces.executed(self._campaign, self._engine, self._target, sequence, asked)
         return {"campaign_id": self._session.folder.id, **told}
 
     def sample_function(self, params: Params) -> Answer:

@@ -19,6 +19,7 @@ from tracedesk.fuzz.config import Config
 from tracedesk.fuzz.coverage import CoverageView
 from tracedesk.fuzz.diary import Diary
 from tracedesk.fuzz.folder import Folder, Plan
+from tracedesk.fuzz.limits import Budget
 from tracedesk.fuzz.native import Campaign, Engine
 from tracedesk.fuzz.project import Project
 from tracedesk.fuzz.replay import load, loadable
@@ -67,6 +68,7 @@ class Session:
         spec: Spec,
         engine: Engine,
         clock: Clock | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.folder = folder
         self.plan = plan
@@ -75,7 +77,8 @@ class Session:
         self._clock = clock or SystemClock()
         self.engine = engine
         self.spec = spec
-        self.campaign: Campaign = campaign_of(engine, native.text(spec.document))
+        self._budget = budget or Budget(plan.limits, plan.config.timeout_s)
+        self.campaign: Campaign = campaign_of(engine, native.text(spec.document), self._budget)
         self.ring = Ring()
         self.ring_lock = threading.Lock()
         corpus = folder.corpus(plan.config)
@@ -143,7 +146,7 @@ class Session:
                 me = threading.get_native_id()
                 nice = min(19, os.getpriority(os.PRIO_PROCESS, me) + WORKERS_NICE)
                 os.setpriority(os.PRIO_PROCESS, me, nice)
-            self.campaign.start()
+            self.campaign.start(self._budget.left())
 
         maker = threading.Thread(target=start)
         maker.start()
@@ -233,7 +236,7 @@ class Session:
     def _finish(self) -> None:
         self._drain()
         status = native.read(self.campaign.status())
-        self._end_reason = self._end_reason or _end_of(status, self.config)
+        self._end_reason = self._end_reason or _end_of(status, self.config, self._budget)
         summary = {"calls": status["calls"], "reason": self._end_reason}
         verdicts = {test["name"]: test["status"] for test in status["tests"]}
         self._diary.note("CampaignEnded", self._clock.now_ns(), {**summary, "tests": verdicts})
@@ -354,10 +357,10 @@ class Session:
         }
 
 
-def _end_of(status: Mapping[str, Any], config: Config) -> str:
+def _end_of(status: Mapping[str, Any], config: Config, budget: Budget) -> str:
     if status["calls"] >= config.test_limit:
         return "the limit of calls was reached"
-    if config.timeout_s is not None and status["elapsed_s"] >= config.timeout_s:
+    if budget.is_over():
         return "the time was over"
     if config.stop_on_fail and any(test["status"] == "solved" for test in status["tests"]):
         return "a test failed, and stopOnFail is set"

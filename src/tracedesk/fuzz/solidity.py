@@ -15,7 +15,7 @@ from tracedesk.fuzz.keccak import keccak
 from tracedesk.fuzz.pragma import shown
 from tracedesk.fuzz.project import Abi, Code, CompileError, Contract, Link, Source
 from tracedesk.fuzz.reach import ANYWHERE, Reach
-from tracedesk.fuzz.solc import Compiler, Places, choose, compilers
+from tracedesk.fuzz.solc import Compiler, choose
 from tracedesk.fuzz.sourcemap import Compressed
 from tracedesk.fuzz.told import Told
 
@@ -36,17 +36,18 @@ def compile_files(
     files: Sequence[Path],
     root: Path,
     settings: Settings,
-    places: Places,
+    at_hand: Iterable[Compiler],
     choices: Mapping[str, Any],
     reach: Reach = ANYWHERE,
+    withheld: str | None = None,
 ) -> tuple[tuple[Contract, ...], dict[str, Source], tuple[str, ...], str]:
     """Compile files with what they import: contracts, sources, the files' names, and by what."""
     sources = Sources(root, settings, reach)
     names = tuple(sources.add(file) for file in files)
-    at_hand = _Shelf(places, root)
+    met = _Met(at_hand)
     groups: dict[Compiler, list[str]] = defaultdict(list)
     for name in names:
-        groups[choose(at_hand, sources.pragmas(name), name)].append(name)
+        groups[choose(met, sources.pragmas(name), name, withheld)].append(name)
     contracts: list[Contract] = []
     for compiler, members in groups.items():
         wanted = {part: sources.known[part] for name in members for part in sources.closure(name)}
@@ -56,11 +57,11 @@ def compile_files(
     return tuple(unique.values()), sources.known, names, labels
 
 
-class _Shelf:
+class _Met:
     """The compilers at hand, looked for once and only as far as needed."""
 
-    def __init__(self, places: Places, root: Path) -> None:
-        self._coming = compilers(places, root)
+    def __init__(self, coming: Iterable[Compiler]) -> None:
+        self._coming = iter(coming)
         self._met: list[Compiler] = []
 
     def __iter__(self) -> Iterator[Compiler]:

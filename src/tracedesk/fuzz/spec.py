@@ -12,6 +12,7 @@ from tracedesk.fuzz.abi import Member, canonical_type, members, selector, usable
 from tracedesk.fuzz.aims import Aim, Known
 from tracedesk.fuzz.config import MAX_WORD, Config, address
 from tracedesk.fuzz.keccak import keccak
+from tracedesk.fuzz.limits import MIB, Budget
 from tracedesk.fuzz.linking import Linked, link
 from tracedesk.fuzz.native import Engine
 from tracedesk.fuzz.oracles import SET_UP
@@ -47,8 +48,11 @@ class Spec:
         return [test["name"] for test in self.document["tests"]]
 
 
-def build(project: Project, config: Config, name: str | None, engine: Engine) -> Spec:
+def build(
+    project: Project, config: Config, name: str | None, engine: Engine, budget: Budget | None = None
+) -> Spec:
     """The specification of a campaign against one contract of a project."""
+    budget = budget or Budget()
     contract = choose(project, name, config)
     linked = link(project, contract)
     codes = {_id(each, project): each for each in project.contracts if each.deployable}
@@ -58,6 +62,8 @@ def build(project: Project, config: Config, name: str | None, engine: Engine) ->
     seed = secrets.randbits(63) if config.seed is None else config.seed
     document = {
         **_limits(config, seed),
+        "deploy_gas": budget.limits.deploy_gas,
+        "journal_bytes": budget.limits.journal_mb * MIB,
         **_accounts(config, contract),
         "codes": [*(_code(id, known, linked) for id in codes), *_raw_codes(config)],
         "deploy": [
@@ -73,7 +79,7 @@ def build(project: Project, config: Config, name: str | None, engine: Engine) ->
     named = [Aim(config.contract_address, own), *(Aim(place, _id(c, project)) for place, c in deployments)]
     tests = known.tests(named if config.all_contracts else named[:1])
     oracles.require_some(config, contract.name, tests)
-    aimed = aims.find(document, known, named, engine)
+    aimed = aims.find(document, known, named, engine, budget)
     document |= aimed.changes
     document |= {
         "targets": [

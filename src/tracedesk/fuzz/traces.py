@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from tracedesk.errors import ToolError
 from tracedesk.fuzz import native
 from tracedesk.fuzz.answers import fitting
 from tracedesk.fuzz.native import Campaign, Engine
@@ -15,27 +17,52 @@ Row = Mapping[str, Any]
 _SHOWN: Final = 20
 """Events, slots and created contracts of one transaction that are shown."""
 _LONGEST: Final = 200
+SECONDS: Final = 10.0
+"""Seconds that a sequence may take to be executed, and again to be checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a reader wants of an execution, and how long it may take."""
+
+    trace: bool
+    budget: int
+    """Characters of the answer, about."""
+    seconds: float = SECONDS
+
+
+def stopped(fault: Exception, seconds: float) -> ToolError:
+    """The refusal of a sequence that reached a limit."""
+    phase, limit, words = fault.args
+    details = {"kind": "LIMIT_REACHED", "phase": phase, "limit": limit}
+    if limit == "time":
+        message = f"sequence: it did not end within {seconds:g} s. Give it fewer calls or less gas."
+        return ToolError("EXECUTION_TIMEOUT", message, details)
+    return ToolError("INVALID_INPUT", f"sequence: {words}. Give it fewer calls or less gas.", details)
 
 
 def executed(
-    campaign: Campaign, engine: Engine, target: Target, sequence: Sequence[Row], trace: bool, budget: int
+    campaign: Campaign, engine: Engine, target: Target, sequence: Sequence[Row], asked: Asked
 ) -> dict[str, Any]:
     """What `execute_sequence` says, but for the campaign's id; the workers notice nothing."""
     document = native.text(list(sequence))
     try:
-        rows: list[Row] = native.read(campaign.execute(document, trace))["transactions"]
-        checked = native.read(campaign.check(document))
+        done = campaign.execute(document, asked.trace, asked.seconds)
+        rows: list[Row] = native.read(done)["transactions"]
+        checked = native.read(campaign.check(document, asked.seconds))
+    except engine.LimitError as fault:
+        raise stopped(fault, asked.seconds) from None
     except engine.SpecError as fault:
         raise invalid("PARSE_ERROR", f"sequence: {fault}.", argument="sequence") from None
     told = Teller(target, engine)
     shown = [told.transaction(row) for row in rows]
     # Later calls are what a reader asks about; of many, the first ones give way.
-    kept = fitting(shown[::-1], budget)[::-1]
+    kept = fitting(shown[::-1], asked.budget)[::-1]
     answer: dict[str, Any] = {"transactions": kept, "failures": [_failure(f) for f in checked["failures"]]}
     if any(value is not None for value in checked["values"].values()):
         answer["values"] = checked["values"]
-    if trace and rows and rows[-1].get("trace"):
-        answer["trace"] = fitting(list(told.tree(rows[-1]["trace"])), budget // 2)
+    if asked.trace and rows and rows[-1].get("trace"):
+        answer["trace"] = fitting(list(told.tree(rows[-1]["trace"])), asked.budget // 2)
     return {**answer, "truncated": True} if len(kept) < len(shown) else answer
 
 
@@ -105,6 +132,8 @@ class Teller:
             yield f"{'  ' * (depth + 1)}emit {self.event(log)}"
         for call in node["calls"]:
             yield from self.tree(call, depth + 1)
+        if node.get("left_out"):
+            yield f"{'  ' * (depth + 1)}… {node['left_out']:,} more calls and events"
 
     def _head(self, node: Row) -> str:
         name = node.get("code") or node["to"]

@@ -1,8 +1,8 @@
 """Start the programs that read foreign code: compilers, parsers and git, with limits and a bare environment.
 
-Every such child process begins here. It gets the variables of `KEPT` and no others; limits of memory, processor
-time, file size and the number of processes; a process group of its own; and, where `run` waits for it, a
-deadline and a limit of its output. The shell that becomes the program sets the limits, so that not one
+Every such child process begins here. It gets the variables of `KEPT` and no others; limits of memory, of
+processor time, file size and the number of processes; a process group of its own; and, where `run` waits for
+it, a deadline and a limit of its output. The shell that becomes the program sets the limits, so that not one
 instruction of the program runs without them.
 """
 

@@ -18,6 +18,11 @@ class HostTimeout(HostError):
 class HostFailed(HostError):
     """A host could not be started; the message is its own last words."""
 
+    def __init__(self, words: str, *, out_of_memory: bool = False) -> None:
+        super().__init__(words)
+        self.out_of_memory = out_of_memory
+        """It ended at its limit of memory."""
+
 
 class HostBusy(HostError):
     """Another process already is this host."""

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from tracedesk import logs
+from tracedesk.hosts import confined
 from tracedesk.hosts.client import HostClient
 from tracedesk.hosts.errors import HostBusy, HostFailed, HostTimeout
 from tracedesk.hosts.finding import HostInfo, check_name, find_one
 from tracedesk.hosts.host import GRACE, Host, Method, Work
+from tracedesk.hosts.starting import STARTER, Beginning
 from tracedesk.jobs import in_thread
 from tracedesk.primitives import json
 from tracedesk.primitives.redaction import redact_text
@@ -34,6 +36,8 @@ START_TIMEOUT: Final = 20.0
 _LOG_BYTES: Final = 1_000_000
 _LAST_WORDS: Final = 2_000
 _LEAVING: Final = 2.0
+_ASKED: Final = 0.5
+_HELD: Final[list[int | None]] = []
 _SWITCH: Final = 0.001
 """Seconds after which a computing thread lets the loop's thread answer; Python's own 5 ms can be felt."""
 
@@ -50,8 +54,9 @@ async def spawn(
     *,
     timeout: float = START_TIMEOUT,
     environment: Mapping[str, str] | None = None,
+    outlives: bool = True,
 ) -> HostInfo:
-    """Start `python -m module HOME KIND ID args...` as a host that outlives this process.
+    """Start `python -m module HOME KIND ID args...` as a host, which `outlives` this process or ends with it.
 
     Returns once it is registered and answers. Raises `HostBusy` when that host is running already,
     `HostFailed` with its last words when it ends instead, `HostTimeout` when it does neither; a host that
@@ -63,7 +68,7 @@ async def spawn(
     with _output(home, kind, id) as output:
         began = os.fstat(output.fileno()).st_size
         command = _command(home, kind, id, module, args)
-        process, reader = _start(command, output.fileno(), home, environment)
+        process, reader = _start(command, output.fileno(), home, environment, outlives)
     word = await _first_word(process, reader, timeout)
     if not word:
         raise await _untimely_end(process, home, log_path(home, kind, id), began)
@@ -84,26 +89,35 @@ def _command(home: Path, kind: str, id: str, module: str, args: Sequence[str]) -
 
 
 def _start(
-    command: Sequence[str], output: int, home: Path, environment: Mapping[str, str] | None
+    command: Sequence[str], output: int, home: Path, environment: Mapping[str, str] | None, outlives: bool
 ) -> tuple[subprocess.Popen[bytes], int]:
     """The process, and the end of the pipe on which it will speak."""
     reader, writer = os.pipe()
+    passed, variables = [writer], {READY: str(writer)}
+    held: int | None = None
+    if not outlives:
+        ending, held = os.pipe()
+        passed.append(ending)
+        variables[STARTER] = str(ending)
     try:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            pass_fds=(writer,),
+            pass_fds=passed,
             cwd=home,
-            env={**for_children(), **(environment or {}), READY: str(writer)},
+            env={**for_children(), **(environment or {}), **variables},
             start_new_session=True,
         )
     except BaseException:
         os.close(reader)
         raise
     finally:
-        os.close(writer)
+        for fd in passed:
+            os.close(fd)
+    # The system closes it when this process ends, however it does.
+    _HELD.append(held)
     # Someone must wait for it, or it stays a zombie for as long as this process lives.
     threading.Thread(target=process.wait, daemon=True).start()
     return process, reader
@@ -117,11 +131,19 @@ async def _first_word(process: subprocess.Popen[bytes], reader: int, timeout: fl
             async with asyncio.timeout(timeout):
                 return await asyncio.shield(reading)
         except BaseException as fault:
-            _kill(process)
+            await in_thread(lambda: _end(process))
             await reading
             if isinstance(fault, TimeoutError):
                 raise HostTimeout(f"The host was not ready within {timeout} s and was killed.") from None
             raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a host that is not ready; when it is asked first, it ends the programs that it started."""
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        process.terminate()
+        process.wait(_ASKED)
+    _kill(process)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -148,12 +170,20 @@ async def _untimely_end(process: subprocess.Popen[bytes], home: Path, output: Pa
     except TimeoutError:
         _kill(process)
         return HostFailed("The host closed its pipe without a word and was killed.")
-    with output.open("rb") as file:
-        file.seek(began)
-        words = file.read()[-_LAST_WORDS:].decode(errors="replace").strip()
+    words = last_words(output, began)
+    if confined.is_out_of_memory(words):
+        return HostFailed(redact_text(f"The host reached its limit of memory: {words}"), out_of_memory=True)
     if not words and (fault := probe(home)) is not None:
         words = fault.text  # the host's last words had no room either
-    return HostFailed(redact_text(f"The host ended with code {code}: {words or 'it said nothing'}"))
+    how = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
+    return HostFailed(redact_text(f"The host ended {how}: {words or 'it said nothing'}"))
+
+
+def last_words(output: Path, began: int = 0) -> str:
+    """The end of a host's bare output."""
+    with output.open("rb") as file:
+        file.seek(max(began, file.seek(0, os.SEEK_END) - _LAST_WORDS))
+        return file.read().decode(errors="replace").strip()
 
 
 def _output(home: Path, kind: str, id: str) -> BinaryIO:
@@ -178,29 +208,33 @@ def serve_host(
     nice: int = NICE,
     grace: float = GRACE,
     level: str = "INFO",
+    beginning: Beginning | None = None,
 ) -> None:
     """Be a host until `stop`, SIGTERM or the end of `work`: the whole life of a host's process.
 
-    A second signal cuts the grace short. Returns in good order, which makes the exit code 0.
+    A second signal cuts the grace short. Returns in good order, which makes the exit code 0. A host that had
+    much to do before it serves brings its `beginning`.
     """
+    beginning = beginning or Beginning()
     pipe = _ReadyPipe.of_environment()
     try:
         with logs.writing(home, level, echo=False):
             os.nice(nice)
             sys.setswitchinterval(_SWITCH)
             log.info("%s %s is process %d", kind, id, os.getpid())
-            _run(Host(home, kind, id, methods, work=work, grace=grace), pipe)
+            _run(Host(home, kind, id, methods, work=work, grace=grace), pipe, beginning)
             log.info("%s %s has ended", kind, id)
     except BaseException as fault:
         pipe.refuse(fault)
         raise
 
 
-def _run(host: Host, pipe: _ReadyPipe) -> None:
+def _run(host: Host, pipe: _ReadyPipe, beginning: Beginning) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, lambda: host.stop(now=host.stopping.is_set()))
+        beginning.ends()
         code = 1
         try:
             await host.serve(pipe.announce)

@@ -6,6 +6,8 @@ use super::AbiError;
 
 /// Nesting deeper than this is refused, so that recursion stays shallow.
 const MAX_DEPTH: usize = 32;
+/// Items of an array, and words of a text, that are reckoned with where a type leaves them open.
+const USUAL_LENGTH: usize = 8;
 /// Words a type without its dynamic parts may take.
 const MAX_WORDS: usize = 1 << 16;
 
@@ -53,6 +55,20 @@ impl Type {
             1
         } else {
             self.flat_words()
+        }
+    }
+
+    /// Words that a value of it may well have, with what varies in length.
+    pub fn weight(&self) -> usize {
+        match self {
+            Type::Bytes | Type::String => USUAL_LENGTH,
+            Type::Array(item) => item.weight().saturating_mul(USUAL_LENGTH),
+            Type::FixedArray(item, length) => item.weight().saturating_mul(*length),
+            Type::Tuple(items) => {
+                let weights = items.iter().map(Type::weight);
+                weights.fold(0, usize::saturating_add)
+            }
+            _ => 1,
         }
     }
 

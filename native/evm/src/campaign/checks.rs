@@ -129,7 +129,7 @@ impl Test {
     pub fn ask(&self, machine: &mut Machine, sender: Address, gas: u64) -> Option<String> {
         let outcome = self.call(machine, sender, gas);
         let alarms = &machine.probe().alarms;
-        if alarms.rejected {
+        if alarms.rejected || machine.was_cut() {
             return None;
         }
         judge_property(&outcome, alarms, self.spec.expect)

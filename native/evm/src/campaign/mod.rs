@@ -17,11 +17,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use revm::interpreter::InstructionResult;
 use revm::primitives::{Address, Bytes, HashMap, U256};
 use serde_json::{json, Value as Json};
 
 use crate::corpus::{Corpus, Entry, Origin};
 use crate::evm::cover::{Atlas, Coverage, Ledger};
+use crate::evm::limits::{Reached, Watch};
 use crate::evm::state::Base;
 use crate::evm::{reason, Environment, Machine, Message, Outcome, HEVM};
 use crate::tx::{Target, Tx};
@@ -31,8 +33,8 @@ use sampler::Sampler;
 use spec::{Act, Deployment, Spec, TestSpec};
 use stats::Stats;
 
-/// Gas of a deployment: enough for any contract that fits.
-const DEPLOY_GAS: u64 = 1 << 40;
+/// Calldata of `setUp()`.
+const SET_UP: [u8; 4] = [0x0a, 0x92, 0x54, 0xe4];
 
 /// Locks even after a worker crashed inside: what these locks guard is valid at every step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -45,6 +47,8 @@ pub enum Error {
     Spec(String),
     /// A contract could not be deployed.
     Deploy(String),
+    /// A limit was reached: in what, which one, and in words.
+    Limit(String, &'static str, String),
 }
 
 /// An order to one worker, carried out between two sequences.
@@ -138,8 +142,10 @@ pub(crate) struct Shared {
     budget: AtomicU64,
     /// Sequences of the corpus that wait for their first run.
     pub replays: Mutex<VecDeque<u64>>,
-    pub stop: AtomicBool,
+    pub stop: Arc<AtomicBool>,
     started: OnceLock<Instant>,
+    /// When the workers' time is over.
+    until: OnceLock<Instant>,
     ended_after: Mutex<Option<Duration>>,
     running: Mutex<usize>,
     all_ended: Condvar,
@@ -153,11 +159,13 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    pub fn new(spec: &str) -> Result<Self, Error> {
+    /// Deploys, within some time.
+    pub fn new(spec: &str, seconds: Option<f64>) -> Result<Self, Error> {
+        let watch = within(seconds);
         let mut spec = Spec::parse(spec)?;
         let atlas = Arc::new(Atlas::new(spec.codes.clone()));
         let deployed = Ledger::default();
-        let site = deploy(&spec, &atlas, &deployed)?;
+        let site = deploy(&spec, &atlas, &deployed, watch)?;
         let targets = targets(&spec, &site, &atlas);
         let tests = (spec.tests.iter())
             .map(|test| place_test(test, &spec, &site, &targets))
@@ -184,8 +192,9 @@ impl Campaign {
             events: Events::default(),
             sampler: Sampler::default(),
             replays: Mutex::default(),
-            stop: AtomicBool::new(false),
+            stop: Arc::default(),
             started: OnceLock::new(),
+            until: OnceLock::new(),
             ended_after: Mutex::new(None),
             running: Mutex::new(0),
             all_ended: Condvar::new(),
@@ -202,10 +211,14 @@ impl Campaign {
         &self.shared
     }
 
-    pub fn start(&self) -> Result<(), Error> {
+    /// Starts the workers; `seconds` is what is left of the campaign's time.
+    pub fn start(&self, seconds: Option<f64>) -> Result<(), Error> {
         let shared = &self.shared;
         if shared.started.set(Instant::now()).is_err() {
             return Err(Error::Spec("the campaign was started before".into()));
+        }
+        if let Some(until) = within(seconds.or(shared.spec.timeout_s)).until {
+            let _ = shared.until.set(until);
         }
         *lock(&shared.running) = shared.spec.workers;
         for id in 0..shared.spec.workers {
@@ -355,14 +368,22 @@ impl Shared {
     }
 
     pub fn timed_out(&self) -> bool {
-        let elapsed = || self.started.get().map_or(Duration::ZERO, Instant::elapsed);
-        let limit = self.spec.timeout_s;
-        limit.is_some_and(|limit| elapsed().as_secs_f64() >= limit)
+        self.until
+            .get()
+            .is_some_and(|until| Instant::now() >= *until)
     }
 
     /// Whether the workers are to end at once.
     pub fn is_halted(&self) -> bool {
         self.stop.load(Relaxed) || self.timed_out()
+    }
+
+    /// What ends a worker's transaction.
+    pub fn watch(&self) -> Watch {
+        Watch {
+            stop: Some(self.stop.clone()),
+            until: self.until.get().copied(),
+        }
     }
 
     pub fn coverage_grew(&self) {
@@ -398,9 +419,11 @@ impl Shared {
     }
 
     /// A machine for questions from outside: nothing it does is counted.
-    pub fn machine(&self) -> Machine {
+    pub fn machine(&self, seconds: Option<f64>) -> Machine {
         let coverage = Coverage::silent(self.atlas.clone());
-        Machine::new(&self.spec.environment, self.base.clone(), Some(coverage))
+        let mut machine = Machine::new(&self.spec.environment, self.base.clone(), Some(coverage));
+        machine.limit(self.spec.limits, within(seconds));
+        machine
     }
 
     pub fn ledgers(&self) -> Vec<Ledger> {
@@ -418,7 +441,13 @@ struct Site {
     environment: Environment,
 }
 
-fn deploy(spec: &Spec, atlas: &Arc<Atlas>, ledger: &Ledger) -> Result<Site, Error> {
+/// The end of some seconds from now.
+fn within(seconds: Option<f64>) -> Watch {
+    let length = seconds.and_then(|s| Duration::try_from_secs_f64(s.max(0.0)).ok());
+    Watch::until(length.and_then(|length| Instant::now().checked_add(length)))
+}
+
+fn deploy(spec: &Spec, atlas: &Arc<Atlas>, ledger: &Ledger, watch: Watch) -> Result<Site, Error> {
     let mut base = Base::default();
     for (address, balance) in &spec.accounts {
         base.set_balance(*address, *balance);
@@ -432,6 +461,7 @@ fn deploy(spec: &Spec, atlas: &Arc<Atlas>, ledger: &Ledger) -> Result<Site, Erro
     }
     let coverage = (spec.coverage).then(|| Coverage::new(atlas.clone(), ledger.clone()));
     let mut machine = Machine::new(&spec.environment, Arc::new(base.clone()), coverage);
+    machine.limit(spec.limits, watch);
     let mut deployed = Vec::new();
     let mut created = Vec::new();
     for step in &spec.deploy {
@@ -462,10 +492,6 @@ fn deploy(spec: &Spec, atlas: &Arc<Atlas>, ledger: &Ledger) -> Result<Site, Erro
 
 /// Creates a contract, or makes a call such as `setUp()`; the address it concerns.
 fn perform(spec: &Spec, step: &Deployment, machine: &mut Machine) -> Result<Address, Error> {
-    let fail = |what: &str, outcome: &Outcome| {
-        let why = reason::describe(outcome.result, &outcome.output).unwrap_or_default();
-        Error::Deploy(format!("{what}: {why}"))
-    };
     match &step.act {
         Act::Create {
             code,
@@ -475,24 +501,53 @@ fn perform(spec: &Spec, step: &Deployment, machine: &mut Machine) -> Result<Addr
             let code = &spec.codes[*code];
             let init: Bytes = [&code.init[..], &args[..]].concat().into();
             let (outcome, address) =
-                machine.create(step.from, *address, init, step.value, DEPLOY_GAS);
-            address.ok_or_else(|| fail(&code.name, &outcome))
+                machine.create(step.from, *address, init, step.value, spec.deploy_gas);
+            let phase = format!("the constructor of {}", code.name);
+            address.ok_or_else(|| failure(spec, phase, &code.name, &outcome, machine))
         }
         Act::Call { to, data } => {
             let outcome = machine.transact(&Message {
                 from: step.from,
                 to: *to,
                 value: step.value,
-                gas: DEPLOY_GAS,
+                gas: spec.deploy_gas,
                 gas_price: U256::ZERO,
                 data,
             });
             if outcome.is_ok() {
                 return Ok(*to);
             }
-            Err(fail(&format!("call of {to:#x}"), &outcome))
+            let what = if data[..] == SET_UP {
+                "setUp()".into()
+            } else {
+                format!("the call of {to:#x}")
+            };
+            Err(failure(spec, what.clone(), &what, &outcome, machine))
         }
     }
+}
+
+/// The error of a deployment that failed: by a limit, or by itself.
+fn failure(spec: &Spec, phase: String, what: &str, outcome: &Outcome, machine: &Machine) -> Error {
+    if let Some(reached) = machine.reached() {
+        return limit(phase, reached, spec);
+    }
+    if outcome.result == InstructionResult::MemoryLimitOOG {
+        let most = spec.limits.memory >> 20;
+        let words = format!("it reached its limit of {most} MiB of memory");
+        return Error::Limit(phase, "memory", words);
+    }
+    // A caller keeps a 64th of the gas that its call burns.
+    if outcome.gas_used >= spec.deploy_gas / 64 * 63 {
+        let words = format!("it used its limit of {} gas", spec.deploy_gas);
+        return Error::Limit(phase, "gas", words);
+    }
+    let why = reason::describe(outcome.result, &outcome.output).unwrap_or_default();
+    Error::Deploy(format!("{what}: {why}"))
+}
+
+pub(crate) fn limit(phase: String, reached: Reached, spec: &Spec) -> Error {
+    Error::Limit(phase, reached.name(), reached.words(spec.limits))
 }
 
 fn targets(spec: &Spec, site: &Site, atlas: &Atlas) -> Vec<Target> {

@@ -8,8 +8,9 @@ use serde_json::{json, Value as Json};
 
 use super::checks::{biased, signed_text, Cause};
 use super::spec::TestKind;
-use super::{parse_json, Campaign, Error, Shared};
+use super::{limit, parse_json, Campaign, Error, Shared};
 use crate::evm::cover::Kind;
+use crate::evm::limits::Reached;
 use crate::evm::probe::Place;
 use crate::evm::trace::Node;
 use crate::evm::{reason, Machine, Message, Outcome};
@@ -162,6 +163,9 @@ impl Executor for Retrial<'_> {
             }
             let catalogue = &self.shared.spec.catalogue;
             let outcome = step(self.machine, catalogue, self.data, tx);
+            if self.machine.was_cut() {
+                break;
+            }
             trial.reverted.push(!outcome.is_ok());
             if self.shared.spec.all_contracts && outcome.is_ok() {
                 self.note_created(index, &mut trial.live);
@@ -176,19 +180,27 @@ impl Executor for Retrial<'_> {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.worker.is_some_and(|id| {
+        let Some(id) = self.worker else {
+            return self.machine.is_called_off();
+        };
+        {
             let post = &self.shared.posts[id];
             self.shared.is_halted() || post.inbox.is_due(post.stats.calls.load(Relaxed))
-        })
+        }
     }
 }
 
 impl Campaign {
     /// Runs a sequence on a fresh copy of the base state and tells everything about it.
-    pub fn execute(&self, sequence: &str, trace: bool) -> Result<Json, Error> {
+    pub fn execute(
+        &self,
+        sequence: &str,
+        trace: bool,
+        seconds: Option<f64>,
+    ) -> Result<Json, Error> {
         let sequence = self.concrete(sequence)?;
         let shared = self.shared();
-        let mut machine = shared.machine();
+        let mut machine = shared.machine(seconds);
         let mut data = Vec::new();
         let mut rows = Vec::with_capacity(sequence.len());
         for tx in &sequence {
@@ -196,10 +208,30 @@ impl Campaign {
                 machine.start_trace();
             }
             let outcome = step(&mut machine, &shared.spec.catalogue, &mut data, tx);
+            self.went_on(&machine)?;
             rows.push(self.describe(tx, &outcome, &mut machine));
             machine.commit();
+            self.has_room(&mut machine)?;
         }
         Ok(json!({ "transactions": rows }))
+    }
+
+    /// Refuses to conclude anything from what was ended from outside.
+    fn went_on(&self, machine: &Machine) -> Result<(), Error> {
+        match machine.reached() {
+            Some(reached) if reached.is_outside() => {
+                Err(limit("the sequence".into(), reached, &self.shared().spec))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn has_room(&self, machine: &mut Machine) -> Result<(), Error> {
+        if machine.is_full() {
+            let spec = &self.shared().spec;
+            return Err(limit("the sequence".into(), Reached::Journal, spec));
+        }
+        Ok(())
     }
 
     /// A sequence from outside, with its holes filled.
@@ -245,7 +277,10 @@ impl Campaign {
         json!({
             "tx": tx.to_json(&shared.spec.catalogue),
             "status": reason::status(outcome.result),
-            "reason": reason::describe(outcome.result, &outcome.output),
+            "reason": match machine.reached() {
+                Some(reached) => Some(reached.words(shared.spec.limits)),
+                None => reason::describe(outcome.result, &outcome.output),
+            },
             "gas": outcome.gas_used,
             "return": hex::encode_prefixed(&outcome.output),
             "block": {
@@ -263,11 +298,11 @@ impl Campaign {
     }
 
     /// Asks every test along a sequence.
-    pub fn check(&self, sequence: &str) -> Result<Json, Error> {
+    pub fn check(&self, sequence: &str, seconds: Option<f64>) -> Result<Json, Error> {
         let sequence = self.concrete(sequence)?;
         let shared = self.shared();
         let spec = &shared.spec;
-        let mut machine = shared.machine();
+        let mut machine = shared.machine(seconds);
         let mut data = Vec::new();
         let mut failures = Vec::new();
         let mut seen: Vec<(usize, String, Place)> = Vec::new();
@@ -288,6 +323,7 @@ impl Campaign {
             if let Some(at) = position.checked_sub(1) {
                 let tx = &sequence[at];
                 let outcome = step(&mut machine, &spec.catalogue, &mut data, tx);
+                self.went_on(&machine)?;
                 let alarms = machine.probe().alarms.clone();
                 machine.commit();
                 for (index, test) in shared.tests.iter().enumerate() {
@@ -313,7 +349,9 @@ impl Campaign {
                     }
                     _ => {}
                 }
+                self.went_on(&machine)?;
             }
+            self.has_room(&mut machine)?;
         }
         let values: serde_json::Map<String, Json> = (shared.tests.iter().zip(values))
             .filter(|(test, _)| test.spec.kind == TestKind::Optimization)
@@ -323,17 +361,24 @@ impl Campaign {
     }
 
     /// Makes a failing sequence smaller, outside the workers.
-    pub fn shrink(&self, test: &str, sequence: &str, limit: usize) -> Result<Json, Error> {
+    pub fn shrink(
+        &self,
+        test: &str,
+        sequence: &str,
+        limit: usize,
+        seconds: Option<f64>,
+    ) -> Result<Json, Error> {
         let shared = self.shared();
         let index = (shared.tests.iter())
             .position(|known| known.spec.id == test)
             .ok_or_else(|| Error::Spec(format!("test {test:?} is not a test of this campaign")))?;
         let sequence = self.concrete(sequence)?;
-        let mut machine = shared.machine();
+        let mut machine = shared.machine(seconds);
         let mut data = Vec::new();
-        let (goal, reason) = self
-            .find_goal(index, &sequence, &mut machine, &mut data)
-            .ok_or_else(|| Error::Spec(format!("the sequence does not fail test {test:?}")))?;
+        let goal = self.find_goal(index, &sequence, &mut machine, &mut data);
+        self.went_on(&machine)?;
+        let (goal, reason) =
+            goal.ok_or_else(|| Error::Spec(format!("the sequence does not fail test {test:?}")))?;
         let mut retrial = Retrial::new(shared, &mut machine, &mut data, goal, None);
         let mut rng = Rng::new(shared.spec.seed);
         let shrunk = shrink(&mut retrial, sequence, shared.simplicity(), limit, &mut rng);
@@ -472,6 +517,7 @@ impl Shared {
             "reason": reason::describe(node.result, &node.output),
             "logs": logs,
             "calls": calls,
+            "left_out": node.left_out,
         })
     }
 }

@@ -17,6 +17,8 @@ use revm::primitives::{keccak256, B256Map, Bytes, HashMap, B256};
 pub const ENTRY: usize = 1;
 /// Codes nobody told us about that get a map of their own; later ones share none.
 const UNKNOWN_LIMIT: usize = 1024;
+/// Bytes of such codes in all: each byte has counters in every worker.
+const UNKNOWN_BYTES: usize = 2 << 20;
 /// Remembered code hashes per worker.
 const REMEMBERED: usize = 1 << 16;
 
@@ -101,12 +103,19 @@ impl CodeMap {
     }
 }
 
+/// Codes that the campaign was not told about.
+#[derive(Debug, Default)]
+struct Unknown {
+    numbers: HashMap<(B256, bool), u32>,
+    bytes: usize,
+}
+
 /// All codes of a campaign and which of their points anyone has reached.
 #[derive(Debug, Default)]
 pub struct Atlas {
     pub known: Vec<Known>,
     maps: RwLock<Vec<Arc<CodeMap>>>,
-    unknown: Mutex<HashMap<(B256, bool), u32>>,
+    unknown: Mutex<Unknown>,
     points: AtomicU64,
 }
 
@@ -180,10 +189,10 @@ impl Atlas {
     fn unknown(&self, code: &[u8], hash: B256, kind: Kind) -> Option<u32> {
         let mut unknown = self.unknown.lock().unwrap();
         let key = (hash, kind == Kind::Init);
-        if let Some(&number) = unknown.get(&key) {
+        if let Some(&number) = unknown.numbers.get(&key) {
             return Some(number);
         }
-        if unknown.len() >= UNKNOWN_LIMIT {
+        if unknown.numbers.len() >= UNKNOWN_LIMIT || unknown.bytes + code.len() > UNKNOWN_BYTES {
             return None;
         }
         let mut maps = self.maps.write().unwrap();
@@ -193,7 +202,8 @@ impl Atlas {
             kind,
             Bytes::copy_from_slice(code),
         )));
-        unknown.insert(key, number);
+        unknown.numbers.insert(key, number);
+        unknown.bytes += code.len();
         Some(number)
     }
 

@@ -2,11 +2,11 @@
 
 use revm::bytecode::opcode;
 use revm::handler::instructions::EthInstructions;
-use revm::interpreter::instructions::{arithmetic, bitwise, control, host, system};
+use revm::interpreter::instructions::{arithmetic, bitwise, host, memory, system};
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::interpreter_types::Jumps;
 use revm::interpreter::{
-    Instruction, InstructionContext, InstructionExecResult, InstructionResult,
+    Gas, Instruction, InstructionContext, InstructionExecResult, InstructionResult,
 };
 use revm::primitives::hardfork::SpecId;
 use revm::primitives::{B256, U256};
@@ -16,7 +16,8 @@ use crate::tx::Relation;
 
 type Ictx<'a> = InstructionContext<'a, Host, EthInterpreter>;
 
-/// The table for a fork; without coverage it is revm's but for logs and hashes.
+/// The table for a fork; without coverage it is revm's but for logs, hashes, and looks at the limits where a
+/// loop comes by or much is copied.
 pub fn table(spec: SpecId, coverage: bool) -> EthInstructions<EthInterpreter, Host> {
     let mut instructions = EthInstructions::new_mainnet_with_spec(spec);
     let table = instructions.instruction_table_mut();
@@ -24,6 +25,13 @@ pub fn table(spec: SpecId, coverage: bool) -> EthInstructions<EthInterpreter, Ho
         table[op as usize] = Instruction::new(f);
     };
     set(opcode::KECCAK256, keccak256);
+    set(opcode::MCOPY, mcopy);
+    set(opcode::CALLDATACOPY, calldatacopy);
+    set(opcode::CODECOPY, codecopy);
+    set(opcode::EXTCODECOPY, extcodecopy);
+    set(opcode::RETURNDATACOPY, returndatacopy);
+    set(opcode::JUMPDEST, limited_jumpdest);
+    set(opcode::LOG0, log::<0>);
     set(opcode::LOG1, log::<1>);
     set(opcode::LOG2, log::<2>);
     set(opcode::LOG3, log::<3>);
@@ -69,8 +77,49 @@ fn jumpi(context: Ictx<'_>) -> InstructionExecResult {
 fn jumpdest(context: Ictx<'_>) -> InstructionExecResult {
     let pc = here(&context);
     context.host.chain.hit(2 * pc);
-    control::jumpdest(context)
+    within_limits(&context.interpreter.gas, context.host)
 }
+
+fn limited_jumpdest(context: Ictx<'_>) -> InstructionExecResult {
+    within_limits(&context.interpreter.gas, context.host)
+}
+
+/// Ends the frame, and with it the transaction, when a limit other than gas is reached.
+#[inline(always)]
+fn within_limits(gas: &Gas, host: &mut Host) -> InstructionExecResult {
+    let left = gas.remaining();
+    if left >= host.chain.guard.look_below {
+        return Ok(());
+    }
+    look(left, host)
+}
+
+#[cold]
+#[inline(never)]
+fn look(gas: u64, host: &mut Host) -> InstructionExecResult {
+    let guard = &mut host.chain.guard;
+    guard.stride(gas);
+    if guard.look(host.journaled_state.inner.journal.len()) {
+        return Err(InstructionResult::MemoryLimitOOG);
+    }
+    Ok(())
+}
+
+macro_rules! limited {
+    ($name:ident, $of:path) => {
+        fn $name(context: Ictx<'_>) -> InstructionExecResult {
+            within_limits(&context.interpreter.gas, context.host)?;
+            $of(context)
+        }
+    };
+}
+
+limited!(mcopy, memory::mcopy);
+limited!(calldatacopy, system::calldatacopy);
+limited!(codecopy, system::codecopy);
+limited!(extcodecopy, host::extcodecopy);
+limited!(returndatacopy, system::returndatacopy);
+limited!(long_keccak256, system::keccak256);
 
 #[inline(always)]
 fn listen(context: &mut Ictx<'_>, relation: Relation) {
@@ -134,6 +183,10 @@ fn xor(mut context: Ictx<'_>) -> InstructionExecResult {
 
 fn log<const N: usize>(mut context: Ictx<'_>) -> InstructionExecResult {
     let stack = context.interpreter.stack.data();
+    if let [.., length, _] = &stack[..] {
+        let bytes = usize::try_from(*length).unwrap_or(usize::MAX);
+        context.host.chain.guard.logs(bytes);
+    }
     let topic = stack
         .len()
         .checked_sub(3)
@@ -172,7 +225,7 @@ fn keccak256(context: Ictx<'_>) -> InstructionExecResult {
         return Err(InstructionResult::StackUnderflow);
     };
     if length != U256::from(64) || offset > U256::from(u32::MAX) {
-        return system::keccak256(context);
+        return long_keccak256(context);
     }
     let Ictx { interpreter, host } = context;
     let gas_params = &host.cfg.gas_params;

@@ -3,6 +3,7 @@
 pub mod cheats;
 pub mod cover;
 mod instructions;
+pub mod limits;
 pub mod machine;
 pub mod measure;
 pub mod probe;

@@ -6,6 +6,7 @@ use revm::interpreter::InstructionResult;
 use revm::primitives::{Address, Bytes, B256, U256};
 
 use super::cover::{Coverage, NO_TRACK};
+use super::limits::Guard;
 use super::trace::Tracer;
 use crate::tx::{Comparison, Relation};
 
@@ -46,6 +47,8 @@ pub struct Prank {
 pub struct Mark {
     pub track: u32,
     pub branch: u32,
+    /// Bytes that its last call returned.
+    pub held: usize,
 }
 
 /// Assertions seen in a transaction that a revert does not hide.
@@ -81,6 +84,7 @@ pub struct Probe {
     /// Contracts created and kept since this was last cleared.
     pub created: Vec<Address>,
     pub tracer: Option<Box<Tracer>>,
+    pub guard: Guard,
     hashes: Box<[([u8; 64], B256)]>,
 }
 
@@ -104,6 +108,7 @@ impl Probe {
             ffi: false,
             created: Vec::new(),
             tracer: None,
+            guard: Guard::default(),
             hashes: Vec::new().into_boxed_slice(),
         }
     }
@@ -122,6 +127,16 @@ impl Probe {
         self.prank = None;
         self.origin = None;
         self.created.clear();
+        self.guard.begin();
+    }
+
+    /// The innermost open frame got an answer of so many bytes.
+    #[inline]
+    pub fn returned(&mut self, bytes: usize) {
+        if let Some(mark) = self.marks.last_mut() {
+            let before = std::mem::replace(&mut mark.held, bytes);
+            self.guard.holds(before, bytes);
+        }
     }
 
     /// Points the counters at the innermost open frame.

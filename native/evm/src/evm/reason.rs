@@ -59,7 +59,10 @@ pub fn panic_code(output: &[u8]) -> Option<u64> {
     u64::try_from(U256::from_be_bytes(*word)).ok()
 }
 
-/// A string encoded as the only argument, if the data is one.
+/// Bytes of a text from a contract that are shown: reasons are kept, compared and written by the thousand.
+const SHOWN: usize = 1024;
+
+/// A string encoded as the only argument, if the data is one; of a long one its beginning.
 pub fn decode_string(data: &[u8]) -> Option<String> {
     let word = |at: usize| -> Option<usize> {
         let bytes: &[u8; 32] = data.get(at..at + 32)?.try_into().ok()?;
@@ -69,7 +72,16 @@ pub fn decode_string(data: &[u8]) -> Option<String> {
     let length = word(offset)?;
     let from = offset.checked_add(32)?;
     let text = data.get(from..from.checked_add(length)?)?;
-    Some(String::from_utf8_lossy(text).into_owned())
+    Some(shown(text))
+}
+
+/// The text of a contract, or its beginning and its length.
+pub fn shown(text: &[u8]) -> String {
+    let head = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into_owned();
+    match text.len() {
+        ..=SHOWN => head,
+        all => format!("{head}… ({all} bytes)"),
+    }
 }
 
 fn panic_meaning(code: u64) -> &'static str {

@@ -14,11 +14,15 @@ use super::Error;
 use crate::abi::Type;
 use crate::evm::cheats::default_assertion_topics;
 use crate::evm::cover::Known;
+use crate::evm::limits::Limits;
 use crate::evm::Environment;
 use crate::gen::GenConfig;
 use crate::tx::{read_address, read_number, Catalogue, Defaults, Function};
 use constants::{left_aligned, push_constants};
 use raw::{RawCode, RawDeploy, RawFunction, RawSpec, RawTarget, RawTest};
+
+/// Gas of a deployment where none is given: as much as Foundry gives one.
+const DEPLOY_GAS: u64 = 1 << 30;
 
 /// What a test looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +114,9 @@ pub struct Spec {
     pub all_contracts: bool,
     pub property_sender: Address,
     pub property_gas: u64,
+    /// Gas of each constructor, and of each call that prepares the campaign.
+    pub deploy_gas: u64,
+    pub limits: Limits,
     pub environment: Environment,
     pub accounts: Vec<(Address, U256)>,
     pub codes: Vec<Known>,
@@ -249,6 +256,8 @@ impl RawSpec {
                 account(0x10000),
             )?,
             property_gas: self.property_gas.unwrap_or(tx_gas),
+            deploy_gas: self.deploy_gas.unwrap_or(DEPLOY_GAS),
+            limits: self.limits(),
             environment: self.environment()?,
             accounts: self.account_list()?,
             generation: self.generation(&codes, &catalogue, senders, tx_gas)?,
@@ -267,6 +276,14 @@ impl RawSpec {
             tests,
             defaults,
         })
+    }
+
+    fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        Limits {
+            journal: self.journal_bytes.unwrap_or(usual.journal),
+            memory: self.memory_bytes.unwrap_or(usual.memory),
+        }
     }
 
     fn sender_list(&self) -> Result<Vec<Address>, Error> {

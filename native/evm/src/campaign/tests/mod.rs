@@ -1,5 +1,6 @@
 //! Whole campaigns on bytecode written by hand.
 
+mod limits;
 mod payments;
 mod shrinking;
 mod targets;
@@ -125,11 +126,11 @@ fn spec(changes: Json) -> String {
 }
 
 fn campaign(changes: Json) -> Campaign {
-    Campaign::new(&spec(changes)).unwrap()
+    Campaign::new(&spec(changes), None).unwrap()
 }
 
 fn finish(campaign: &Campaign) -> Json {
-    campaign.start().unwrap();
+    campaign.start(None).unwrap();
     assert!(campaign.wait(Duration::from_secs(120)));
     let status = campaign.status();
     assert_eq!(status["workers"][0]["error"], Json::Null);
@@ -259,7 +260,7 @@ fn an_injected_sequence_is_run_word_for_word_and_recorded() {
 fn orders_given_again_at_the_same_calls_have_the_same_effect() {
     let only_set = r#"["set(uint256)"]"#;
     let first = campaign(json!({ "test_limit": 120_000 }));
-    first.start().unwrap();
+    first.start(None).unwrap();
     while first.status()["calls"].as_u64() < Some(1_000) {
         std::thread::yield_now();
     }
@@ -295,14 +296,14 @@ fn execute_and_check_leave_the_campaign_untouched() {
         { "call": { "function": "check(uint256)", "args": ["77"] }, "delay": [10, 2] },
     ])
     .to_string();
-    let rows = campaign.execute(&sequence, true).unwrap();
+    let rows = campaign.execute(&sequence, true, None).unwrap();
     let first = &rows["transactions"][0];
     assert_eq!(first["status"], "success");
     assert_eq!(first["storage"][0]["after"], format!("{:#066x}", 4242));
     let second = &rows["transactions"][1];
     assert_eq!(second["reason"], "Panic(0x01): assertion failed");
     assert_eq!(second["trace"]["function"], "check(uint256)");
-    let checked = campaign.check(&sequence).unwrap();
+    let checked = campaign.check(&sequence, None).unwrap();
     let failed: Vec<_> = checked["failures"]
         .as_array()
         .unwrap()
@@ -324,7 +325,7 @@ fn a_given_failing_sequence_can_be_shrunk() {
         { "call": { "function": "check(uint256)", "args": ["3"] } },
     ])
     .to_string();
-    let shrunk = campaign.shrink("p", &sequence, 500).unwrap();
+    let shrunk = campaign.shrink("p", &sequence, 500, None).unwrap();
     assert_eq!(
         calls(&shrunk["sequence"]),
         [("set".to_string(), json!(["4242"]))]
@@ -332,7 +333,7 @@ fn a_given_failing_sequence_can_be_shrunk() {
     assert_eq!(shrunk["sequence"][0]["delay"], json!([0, 0]));
     let harmless = json!([{ "call": { "function": "set(uint256)", "args": ["1"] } }]).to_string();
     assert!(matches!(
-        campaign.shrink("p", &harmless, 10),
+        campaign.shrink("p", &harmless, 10, None),
         Err(Error::Spec(_))
     ));
 }
@@ -348,9 +349,10 @@ fn coverage_off_still_finds_and_counts_nothing() {
 
 #[test]
 fn what_is_wrong_with_a_specification_is_named() {
-    let complaint = |changes: Json| match Campaign::new(&spec(changes)) {
+    let complaint = |changes: Json| match Campaign::new(&spec(changes), None) {
         Err(Error::Spec(message)) => message,
         Err(Error::Deploy(message)) => format!("deploy: {message}"),
+        Err(Error::Limit(phase, ..)) => format!("limit: {phase}"),
         Ok(_) => panic!("accepted"),
     };
     assert!(complaint(json!({ "workers": 0 })).contains("workers"));
@@ -368,8 +370,8 @@ fn what_is_wrong_with_a_specification_is_named() {
 fn a_campaign_starts_once_and_stops_when_told() {
     let campaign = campaign(json!({ "test_limit": u64::MAX }));
     assert_eq!(campaign.status()["state"], "ready");
-    campaign.start().unwrap();
-    assert!(campaign.start().is_err());
+    campaign.start(None).unwrap();
+    assert!(campaign.start(None).is_err());
     campaign.stop();
     assert!(campaign.wait(Duration::from_secs(60)));
     assert_eq!(campaign.status()["state"], "ended");
@@ -389,6 +391,6 @@ fn a_call_after_deployment_shapes_the_base_state() {
     assert_eq!(status["tests"][0]["reason"], "false");
     assert_eq!(status["tests"][0]["sequence"], json!([]));
     let failing = json!([{ "code": "C", "address": place }, { "call": "00000000", "to": place }]);
-    let refused = Campaign::new(&spec(json!({ "deploy": failing })));
+    let refused = Campaign::new(&spec(json!({ "deploy": failing })), None);
     assert!(matches!(refused, Err(Error::Deploy(message)) if message.contains(place)));
 }

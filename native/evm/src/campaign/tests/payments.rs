@@ -51,9 +51,9 @@ fn a_payment_larger_than_the_sender_owns_is_found_shrunk_and_run_again() {
     assert_eq!(test["sequence"][0]["value"], "1000000000000000000");
     assert_eq!(test["sequence"].as_array().unwrap().len(), 1);
     let sequence = test["sequence"].to_string();
-    let checked = campaign.check(&sequence).unwrap();
+    let checked = campaign.check(&sequence, None).unwrap();
     assert_eq!(checked["failures"][0]["test"], "p");
-    let again = campaign.shrink("p", &sequence, 100).unwrap();
+    let again = campaign.shrink("p", &sequence, 100, None).unwrap();
     assert_eq!(again["sequence"], test["sequence"]);
 }
 
@@ -68,7 +68,9 @@ fn a_sender_is_credited_with_exactly_what_it_lacks_and_only_for_a_call_that_succ
         pay("pay", "25"),
         pay("pay", "90")
     ]);
-    let rows = campaign.execute(&sequence.to_string(), false).unwrap();
+    let rows = campaign
+        .execute(&sequence.to_string(), false, None)
+        .unwrap();
     let rows = rows["transactions"].as_array().unwrap();
     let statuses: Vec<_> = rows
         .iter()

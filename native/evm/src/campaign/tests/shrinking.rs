@@ -53,7 +53,7 @@ fn wait_until_shrinking(campaign: &Campaign) {
 #[test]
 fn the_timeout_ends_shrinking_too() {
     let campaign = slow_campaign(json!({ "timeout_s": 3.0 }));
-    campaign.start().unwrap();
+    campaign.start(None).unwrap();
     wait_until_shrinking(&campaign);
     assert!(campaign.wait(Duration::from_secs(20)));
     let status = campaign.status();
@@ -64,14 +64,14 @@ fn the_timeout_ends_shrinking_too() {
     );
     assert_eq!(status["tests"][0]["status"], "solved");
     let sequence = status["tests"][0]["sequence"].to_string();
-    let checked = campaign.check(&sequence).unwrap();
+    let checked = campaign.check(&sequence, None).unwrap();
     assert_eq!(checked["failures"][0]["test"], "a");
 }
 
 #[test]
 fn orders_are_obeyed_while_a_failure_is_shrunk() {
     let campaign = slow_campaign(json!({}));
-    campaign.start().unwrap();
+    campaign.start(None).unwrap();
     wait_until_shrinking(&campaign);
     let calls = campaign.counters()[0]["calls"].clone();
     let sequence = json!([{ "call": { "function": "slow", "args": ["123"] } }]);

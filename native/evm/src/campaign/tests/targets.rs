@@ -77,14 +77,14 @@ fn receive_and_fallback_are_called_with_no_data_and_with_any() {
         assert!(row["calls"].as_u64() > Some(100), "{row}");
     }
     let sequence = status["tests"][1]["sequence"].to_string();
-    let ran = campaign.execute(&sequence, true).unwrap();
+    let ran = campaign.execute(&sequence, true, None).unwrap();
     assert_eq!(ran["transactions"][0]["trace"]["function"], "C.fallback()");
     assert_eq!(ran["transactions"][0]["tx"]["call"], call(1));
 }
 
 #[test]
 fn a_function_without_a_selector_has_no_types_and_is_no_property() {
-    let complaint = |changes: Json| match Campaign::new(&spec(changes)) {
+    let complaint = |changes: Json| match Campaign::new(&spec(changes), None) {
         Err(Error::Spec(message)) => message,
         _ => panic!("accepted"),
     };

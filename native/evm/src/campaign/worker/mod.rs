@@ -140,8 +140,10 @@ impl<'a> Worker<'a> {
                 judges[row].push(index);
             }
         }
+        let mut machine = Machine::new(&spec.environment, shared.base.clone(), coverage);
+        machine.limit(spec.limits.shared_by(spec.workers), shared.watch());
         Self {
-            machine: Machine::new(&spec.environment, shared.base.clone(), coverage),
+            machine,
             generator,
             seed: seed ^ 0x5eed,
             snapshot: shared.corpus.snapshot(),
@@ -282,6 +284,9 @@ impl<'a> Worker<'a> {
         let tx = &self.sequence[position];
         let function = tx.function();
         let outcome = step(&mut self.machine, catalogue, &mut self.data, tx);
+        if self.machine.was_cut() {
+            return false;
+        }
         let stats = &shared.posts[self.id].stats;
         stats.called(function, !outcome.is_ok(), outcome.gas_used);
         self.gas.push(Some(outcome.gas_used));
@@ -298,7 +303,8 @@ impl<'a> Worker<'a> {
         self.ask();
         self.climb(position, worth);
         self.value_coverage(position, worth);
-        self.found.is_empty() || !self.report(position)
+        let goes_on = self.found.is_empty() || !self.report(position);
+        goes_on && !self.machine.is_full()
     }
 
     #[inline]

@@ -23,7 +23,7 @@ pub(super) fn judge(host: &mut Host, holds: bool, message: String) -> Answer {
 pub(super) fn message(data: &[u8], index: usize, otherwise: impl Fn() -> String) -> String {
     let has_message = word(data, index).is_ok_and(|offset| offset >= U256::from(32 * (index + 1)));
     match tail(data, index) {
-        Ok(text) if has_message => String::from_utf8_lossy(text).into_owned(),
+        Ok(text) if has_message => reason::shown(text),
         _ => otherwise(),
     }
 }

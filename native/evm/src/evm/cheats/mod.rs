@@ -11,6 +11,7 @@ use revm::interpreter::{CallInputs, Gas, InstructionResult, InterpreterResult};
 use revm::primitives::hardfork::SpecId;
 use revm::primitives::{hex, keccak256, Address, AddressSet, B256, U256};
 
+use super::limits::{Reached, PRECOMPILE_GAS};
 use super::{reason, Host, HEVM};
 pub use asserts::{assertion_event, default_assertion_topics};
 
@@ -48,12 +49,31 @@ impl PrecompileProvider<Host> for Precompiles {
         if inputs.bytecode_address == HEVM && host.chain.cheats {
             return Ok(Some(answer(host, inputs)));
         }
-        self.standard.run(host, inputs)
+        if inputs.gas_limit <= PRECOMPILE_GAS {
+            return self.standard.run(host, inputs);
+        }
+        let limited = CallInputs {
+            gas_limit: PRECOMPILE_GAS,
+            ..inputs.clone()
+        };
+        let answer = self.standard.run(host, &limited)?;
+        Ok(answer.map(|answer| unlimited(host, answer, inputs.gas_limit)))
     }
 
     fn warm_addresses(&self) -> &AddressSet {
         self.standard.warm_addresses()
     }
+}
+
+/// The answer of a precompile that was given less gas than its caller gave it.
+fn unlimited(host: &mut Host, mut answer: InterpreterResult, given: u64) -> InterpreterResult {
+    if answer.result == InstructionResult::PrecompileOOG {
+        host.chain.guard.reached = Some(Reached::Precompile);
+    }
+    let spent = PRECOMPILE_GAS - answer.gas.remaining();
+    answer.gas = Gas::new(given);
+    let _ = answer.gas.record_regular_cost(spent);
+    answer
 }
 
 /// What a cheatcode says: return data, or the reason of a revert.

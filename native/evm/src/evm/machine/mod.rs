@@ -14,13 +14,14 @@ use std::sync::Arc;
 
 use revm::context::{BlockEnv, CfgEnv, LocalContext, TxEnv};
 use revm::context_interface::journaled_state::account::{JournaledAccount, JournaledAccountTr};
+use revm::context_interface::journaled_state::JournalCheckpoint;
 use revm::context_interface::{JournalTr, LocalContextTr};
 use revm::handler::{EvmTr, FrameData, FrameResult, ItemOrResult};
 use revm::interpreter::interpreter_action::FrameInit;
 use revm::interpreter::interpreter_types::Jumps;
 use revm::interpreter::{
-    CallInput, CallInputs, CallScheme, CallValue, CreateInputs, CreateScheme, FrameInput,
-    InstructionResult, SharedMemory,
+    CallInput, CallInputs, CallOutcome, CallScheme, CallValue, CreateInputs, CreateScheme,
+    FrameInput, Gas, InstructionResult, InterpreterResult, SharedMemory,
 };
 use revm::primitives::hardfork::SpecId;
 use revm::primitives::{Address, Bytes, B256, U256};
@@ -29,13 +30,14 @@ use revm::{Context, Journal};
 
 use super::cheats::Precompiles;
 use super::cover::{Coverage, ENTRY};
+use super::limits::{Limits, Reached, Watch};
 use super::probe::{Mark, Place, Prank, Probe};
 use super::state::{Base, View};
 use super::{instructions, Engine, Host};
 pub use reading::SlotChange;
 
-/// Bytes of memory that a transaction may hold, whatever gas it has.
-const MEMORY_LIMIT: u64 = 1 << 28;
+/// Gas that the touch of a slot or an account costs at least.
+const TOUCH_GAS: u64 = 100;
 
 /// The chain that transactions see.
 #[derive(Clone, Debug)]
@@ -85,6 +87,8 @@ impl Outcome {
 pub struct Machine {
     evm: Engine,
     block: BlockEnv,
+    /// Accounts and slots that the sequence has touched at most: also what was undone stays in the state's maps.
+    touched: usize,
 }
 
 impl Machine {
@@ -125,6 +129,7 @@ impl Machine {
         Self {
             evm: Engine::new(host, table, precompiles),
             block,
+            touched: 0,
         }
     }
 
@@ -153,6 +158,7 @@ impl Machine {
         self.evm.ctx.block.prevrandao = self.block.prevrandao;
         self.evm.ctx.block.difficulty = self.block.difficulty;
         self.evm.ctx.block.beneficiary = self.block.beneficiary;
+        self.touched = 0;
     }
 
     /// Lets time pass.
@@ -308,7 +314,7 @@ impl Machine {
         let local = &mut self.evm.ctx.local;
         LocalContextTr::clear(local);
         let mut memory = SharedMemory::new_with_buffer(local.shared_memory_buffer.clone());
-        memory.set_memory_limit(MEMORY_LIMIT);
+        memory.set_memory_limit(self.evm.ctx.chain.guard.limits.memory as u64);
         memory
     }
 
@@ -347,17 +353,24 @@ impl Machine {
 
     /// Runs frames until the first one ends.
     fn run(&mut self, init: FrameInit) -> FrameResult {
+        let start = self.start();
         if let Some(result) = self.open(init) {
             self.evm.frame_stack.clear();
             return result;
         }
         loop {
             self.evm.ctx.chain.resume();
+            let gas = self.evm.frame_stack.get().interpreter.gas.remaining();
+            self.evm.ctx.chain.guard.stride(gas);
             let action = self.evm.frame_run().unwrap_or_else(fatal);
+            if self.evm.ctx.chain.guard.reached.is_some() {
+                return self.abort(start);
+            }
             let result = match action {
                 ItemOrResult::Item(init) => {
                     self.evm.ctx.chain.pause();
                     match self.open(init) {
+                        None if self.reached().is_some() => return self.abort(start),
                         None => continue,
                         Some(result) => result,
                     }
@@ -367,6 +380,11 @@ impl Machine {
                     result
                 }
             };
+            let held = result.interpreter_result().output.len();
+            self.evm.ctx.chain.returned(held);
+            if self.evm.ctx.chain.guard.reached.is_some() {
+                return self.abort(start);
+            }
             let returned = self.evm.frame_return_result(result);
             if let Some(result) = returned.unwrap_or_else(fatal) {
                 self.evm.frame_stack.clear();
@@ -375,9 +393,80 @@ impl Machine {
         }
     }
 
+    /// Where the journal stands before the first frame.
+    #[inline]
+    fn start(&self) -> (usize, JournalCheckpoint) {
+        let journal = &self.evm.ctx.journaled_state.inner;
+        let checkpoint = JournalCheckpoint {
+            log_i: journal.logs.len(),
+            journal_i: journal.journal.len(),
+            selfdestructed_i: journal.selfdestructed_addresses.len(),
+        };
+        (journal.depth, checkpoint)
+    }
+
+    /// Ends the transaction where it stands: a limit was reached. Nothing of it stays but its gas is gone.
+    #[cold]
+    #[inline(never)]
+    fn abort(&mut self, (depth, checkpoint): (usize, JournalCheckpoint)) -> FrameResult {
+        let journal = &mut self.evm.ctx.journaled_state.inner;
+        journal.depth = depth + 1;
+        journal.checkpoint_revert(checkpoint);
+        self.evm.frame_stack.clear();
+        let result = InstructionResult::MemoryLimitOOG;
+        if let Some(tracer) = &mut self.evm.ctx.chain.tracer {
+            tracer.close_all(result);
+        }
+        let ended = InterpreterResult::new(result, Bytes::new(), Gas::new(0));
+        FrameResult::Call(CallOutcome::new(ended, 0..0))
+    }
+
+    /// Whether the sequence so far holds more state than it may.
+    pub fn is_full(&mut self) -> bool {
+        let guard = &self.evm.ctx.chain.guard;
+        if guard.has_room(self.touched) {
+            return false;
+        }
+        // Gas only bounds what was touched; how much that is, is counted only now.
+        let state = &self.evm.ctx.journaled_state.inner.state;
+        self.touched = state
+            .values()
+            .map(|account| 1 + account.storage.len())
+            .sum();
+        !guard.has_room(self.touched)
+    }
+
+    /// Sets what may be held and what ends a transaction from outside.
+    pub fn limit(&mut self, limits: Limits, watch: Watch) {
+        let guard = &mut self.evm.ctx.chain.guard;
+        guard.limits = limits;
+        guard.watch = watch;
+    }
+
+    /// The limit that ended the last transaction.
+    #[inline]
+    pub fn reached(&self) -> Option<Reached> {
+        self.evm.ctx.chain.guard.reached
+    }
+
+    /// Whether the next transaction would be ended from outside at once.
+    pub fn is_called_off(&self) -> bool {
+        self.evm.ctx.chain.guard.watch.is_called()
+    }
+
+    /// Whether the last transaction was ended from outside, so that nothing can be concluded from it.
+    #[inline]
+    pub fn was_cut(&self) -> bool {
+        self.reached().is_some_and(Reached::is_outside)
+    }
+
     /// Opens a frame; a call that needs none (a precompile, no code, a failure) gives its result.
     #[inline]
     fn open(&mut self, mut init: FrameInit) -> Option<FrameResult> {
+        if self.evm.ctx.chain.guard.opens() {
+            let changes = self.evm.ctx.journaled_state.inner.journal.len();
+            self.evm.ctx.chain.guard.look(changes);
+        }
         if self.evm.ctx.chain.prank.is_some() {
             self.act_as(&mut init.frame_input);
         }
@@ -416,7 +505,11 @@ impl Machine {
                 }
             }
         };
-        probe.marks.push(Mark { track, branch: 0 });
+        probe.marks.push(Mark {
+            track,
+            branch: 0,
+            held: 0,
+        });
         if probe.coverage.is_some() {
             probe.resume();
             probe.hit(ENTRY);
@@ -445,7 +538,9 @@ impl Machine {
         {
             probe.prank = None;
         }
-        probe.marks.pop();
+        if let Some(mark) = probe.marks.pop() {
+            probe.guard.holds(mark.held, 0);
+        }
         if let Some((depth, origin)) = probe.origin {
             if depth >= probe.marks.len() {
                 probe.origin = None;
@@ -491,6 +586,16 @@ impl Machine {
 
     #[cold]
     fn trace_open(&mut self, input: &FrameInput) {
+        let size = match input {
+            FrameInput::Call(call) => call.input.len(),
+            FrameInput::Create(create) => create.init_code().len(),
+            FrameInput::Empty => 0,
+        };
+        if let Some(tracer) = &mut self.evm.ctx.chain.tracer {
+            if !tracer.has_room(size) {
+                return tracer.pass_over();
+            }
+        }
         let data = match input {
             FrameInput::Call(call) => call.input.bytes_local(&self.evm.ctx.local),
             FrameInput::Create(create) => create.init_code().clone(),
@@ -530,6 +635,7 @@ impl Machine {
         } else {
             0
         };
+        self.touched += (used / TOUCH_GAS) as usize;
         let output = match result {
             FrameResult::Call(call) => std::mem::take(&mut call.result.output),
             FrameResult::Create(create) => std::mem::take(&mut create.result.output),

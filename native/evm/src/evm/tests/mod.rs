@@ -2,6 +2,7 @@
 
 mod cheating;
 mod counting;
+mod limiting;
 mod running;
 
 use std::sync::Arc;

@@ -1,0 +1,199 @@
+//! Limits of a transaction beside its gas: time, a stop from outside, and what the machine must hold for it.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Gas that a frame may use between two looks at the limits.
+const STRIDE: u64 = 1 << 18;
+/// Frames that may be opened between two looks: each may end before it has used a stride of gas.
+const FRAMES: u32 = 64;
+/// Bytes that one change of state takes in the journal and in the maps of the state, as measured.
+const PER_CHANGE: usize = 128;
+/// Bytes that a log takes beside its data.
+const PER_LOG: usize = 256;
+/// Shares of several workers are not smaller than this.
+const LEAST: usize = 16 << 20;
+/// Gas that one run of a precompile may use: no look interrupts it.
+pub const PRECOMPILE_GAS: u64 = 1 << 27;
+
+/// Bytes that the machine may hold for one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// State changes that can still be undone, state that a sequence has touched, and logs.
+    pub journal: usize,
+    /// Memory of the open frames; what their calls returned has the same room once more.
+    pub memory: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            journal: 128 << 20,
+            memory: 64 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// The share of one of several machines that run at the same time.
+    pub fn shared_by(self, machines: usize) -> Self {
+        let share = |bytes: usize| (bytes / machines.max(1)).max(LEAST.min(bytes));
+        Self {
+            journal: share(self.journal),
+            memory: share(self.memory),
+        }
+    }
+}
+
+/// What ends a transaction from outside.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    pub stop: Option<Arc<AtomicBool>>,
+    pub until: Option<Instant>,
+}
+
+impl Watch {
+    pub fn until(until: Option<Instant>) -> Self {
+        Self { stop: None, until }
+    }
+
+    pub fn is_called(&self) -> bool {
+        self.called().is_some()
+    }
+
+    fn called(&self) -> Option<Reached> {
+        if self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed)) {
+            return Some(Reached::Stop);
+        }
+        let over = self.until.is_some_and(|until| Instant::now() >= until);
+        over.then_some(Reached::Time)
+    }
+}
+
+/// The limit that ended a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    Stop,
+    Time,
+    Journal,
+    Returned,
+    Precompile,
+}
+
+impl Reached {
+    /// The transaction itself is not to blame: nothing may be concluded from its end.
+    pub fn is_outside(self) -> bool {
+        matches!(self, Reached::Stop | Reached::Time)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Reached::Stop => "stop",
+            Reached::Time => "time",
+            Reached::Journal => "journal",
+            Reached::Returned => "memory",
+            Reached::Precompile => "precompile",
+        }
+    }
+
+    /// The limit in words.
+    pub fn words(self, limits: Limits) -> String {
+        let mib = |bytes: usize| bytes.div_ceil(1 << 20);
+        match self {
+            Reached::Stop => "it was stopped".into(),
+            Reached::Time => "its time was over".into(),
+            Reached::Journal => format!(
+                "it reached its limit of {} MiB of state changes and logs",
+                mib(limits.journal)
+            ),
+            Reached::Returned => format!(
+                "it reached its limit of {} MiB of returned data",
+                mib(limits.memory)
+            ),
+            Reached::Precompile => {
+                format!("one call of a precompile takes more than {PRECOMPILE_GAS} gas")
+            }
+        }
+    }
+}
+
+/// Watches one machine.
+#[derive(Debug, Default)]
+pub struct Guard {
+    pub limits: Limits,
+    pub watch: Watch,
+    /// Set once in a transaction, which then ends at once.
+    pub reached: Option<Reached>,
+    /// The running frame looks again when it has less gas than this.
+    pub look_below: u64,
+    frames: u32,
+    /// Bytes of logs written in this transaction, also by calls that were undone.
+    logged: usize,
+    /// Bytes that open frames hold of what their last calls returned.
+    held: usize,
+}
+
+impl Guard {
+    /// A transaction begins.
+    #[inline]
+    pub fn begin(&mut self) {
+        self.reached = None;
+        self.frames = FRAMES;
+        self.logged = 0;
+        self.held = 0;
+    }
+
+    /// The running frame has so much gas left, and may use a stride of it.
+    #[inline]
+    pub fn stride(&mut self, gas: u64) {
+        self.look_below = gas.saturating_sub(STRIDE);
+    }
+
+    /// Another frame opens: whether it is time for a look.
+    #[inline]
+    pub fn opens(&mut self) -> bool {
+        self.frames -= 1;
+        if self.frames > 0 {
+            return false;
+        }
+        self.frames = FRAMES;
+        true
+    }
+
+    #[inline]
+    pub fn logs(&mut self, bytes: usize) {
+        self.logged = self.logged.saturating_add(bytes.saturating_add(PER_LOG));
+    }
+
+    /// A frame holds other returned data than before.
+    #[inline]
+    pub fn holds(&mut self, before: usize, now: usize) {
+        self.held = (self.held + now).saturating_sub(before);
+        if self.held > self.limits.memory {
+            self.reached = Some(Reached::Returned);
+        }
+    }
+
+    /// Looks at every limit; whether the transaction must end.
+    #[cold]
+    #[inline(never)]
+    pub fn look(&mut self, changes: usize) -> bool {
+        if self.reached.is_none() {
+            self.reached = if !self.has_room(changes) {
+                Some(Reached::Journal)
+            } else {
+                self.watch.called()
+            };
+        }
+        self.reached.is_some()
+    }
+
+    /// Whether so many state changes, with the logs, are within the limit.
+    pub fn has_room(&self, changes: usize) -> bool {
+        changes
+            .saturating_mul(PER_CHANGE)
+            .saturating_add(self.logged)
+            <= self.limits.journal
+    }
+}

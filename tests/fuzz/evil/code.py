@@ -1,0 +1,87 @@
+"""Byte code written by hand, as solc's standard output describes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+STOP, ADD, EXP, KECCAK, ADDRESS = 0x00, 0x01, 0x0A, 0x20, 0x30
+CODESIZE, CODECOPY, RETURNDATASIZE, CODE_HASH = 0x38, 0x39, 0x3D, 0x3F
+POP, MLOAD, MSTORE, SLOAD, SSTORE, JUMP, JUMPI = 0x50, 0x51, 0x52, 0x54, 0x55, 0x56, 0x57
+MSIZE, GAS, JUMPDEST, TSTORE, MCOPY, PUSH0 = 0x59, 0x5A, 0x5B, 0x5D, 0x5E, 0x5F
+DUP1, LOG0, CREATE, CALL, RETURN, DELEGATECALL = 0x80, 0xA0, 0xF0, 0xF1, 0xF3, 0xF4
+CREATE2, STATICCALL, REVERT, SELFDESTRUCT = 0xF5, 0xFA, 0xFD, 0xFF
+
+Abi = list[dict[str, Any]]
+TEST: Final[Abi] = [
+    {"type": "function", "name": "poke", "inputs": [], "outputs": [], "stateMutability": "nonpayable"},
+    {
+        "type": "function",
+        "name": "echidna_holds",
+        "inputs": [],
+        "outputs": [{"type": "bool", "name": ""}],
+        "stateMutability": "view",
+    },
+]
+SET_UP: Final[Abi] = [
+    {"type": "function", "name": "setUp", "inputs": [], "outputs": [], "stateMutability": "nonpayable"}
+]
+
+
+def push(number: int) -> bytes:
+    if number == 0:
+        return bytes((PUSH0,))
+    data = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return bytes((0x5F + len(data),)) + data
+
+
+def ops(*parts: int | bytes) -> bytes:
+    return b"".join(part if isinstance(part, bytes) else bytes((part,)) for part in parts)
+
+
+def forever(*parts: int | bytes) -> bytes:
+    """A body that is run for ever."""
+    return ops(JUMPDEST, *parts, PUSH0, JUMP)
+
+
+COUNT: Final = ops(PUSH0, SLOAD, push(1), ADD, PUSH0, SSTORE)
+TRUE: Final = ops(push(1), PUSH0, MSTORE, push(32), PUSH0, RETURN)
+
+
+def call(to: int | bytes, *, size: int = 0, kind: int = STATICCALL) -> bytes:
+    """Call an address with so many bytes of memory, and drop the answer."""
+    place = to if isinstance(to, bytes) else push(to)
+    value = b"" if kind in (STATICCALL, DELEGATECALL) else bytes((PUSH0,))
+    return ops(PUSH0, PUSH0, push(size), PUSH0, value, place, GAS, kind, POP)
+
+
+def deploying(runtime: bytes) -> bytes:
+    """The constructor of a contract with this code."""
+    head = ops(b"\x61", len(runtime).to_bytes(2, "big"), b"\x60\x0c\x5f", CODECOPY)
+    return ops(head, b"\x61", len(runtime).to_bytes(2, "big"), PUSH0, RETURN, runtime)
+
+
+def document(init: bytes, runtime: bytes = b"", abi: Sequence[dict[str, Any]] = TEST, name: str = "E") -> str:
+    """solc's standard output for one contract."""
+    bare = {"sourceMap": "", "linkReferences": {}}
+    evm = {
+        "bytecode": {"object": init.hex(), **bare},
+        "deployedBytecode": {"object": runtime.hex(), "immutableReferences": {}, **bare},
+    }
+    return json.dumps(
+        {
+            "contracts": {"E.sol": {name: {"abi": list(abi), "evm": evm}}},
+            "sources": {"E.sol": {"id": 0}},
+        }
+    )
+
+
+def constructing(*parts: int | bytes) -> str:
+    """A contract whose constructor is this."""
+    return document(ops(*parts))
+
+
+def running(runtime: bytes, *more: dict[str, Any]) -> str:
+    """A contract whose every function is this."""
+    return document(deploying(runtime), runtime, [*TEST, *more])
