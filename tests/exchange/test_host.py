@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -27,20 +26,13 @@ from tests.support import BOUND, run
 from tracedesk.errors import ToolError
 from tracedesk.exchange.local.launch import Files, ask, ensure, running, start
 from tracedesk.exchange.local.plan import Plan
+from tracedesk.exchange.settings import Sim
 from tracedesk.hosts import HostBusy, HostClient, HostGone, HostInfo
 
 PLAN: Final = Plan(symbols=("BTCUSDT",))
+SIM: Final = Sim(idle_seconds=0)
+"""An exchange that a test starts on demand, and stops itself."""
 RECORDING: Final = Path(__file__).parent / "recordings" / "btcusdt_local.gz"
-
-
-@dataclass(frozen=True, slots=True)
-class Sim:
-    """The settings of the local exchange."""
-
-    port: int = 0
-    seed: int = 1
-    replay: str = ""
-    idle_seconds: int = 0
 
 
 async def stopped(info: HostInfo) -> None:
@@ -95,7 +87,7 @@ async def _use(home: Path) -> None:
             assert (await client.snapshot("status")).value["markets"][0]["symbol"] == "BTCUSDT"
         with pytest.raises(HostBusy):
             await start(home, PLAN)
-        assert (await ensure(home, Sim())).pid == info.pid
+        assert (await ensure(home, SIM)).pid == info.pid
 
 
 async def _it_speaks_the_wire(address: dict[str, str]) -> None:
@@ -146,7 +138,7 @@ def test_one_process_serves_the_wire_keys_faults_and_figures(tmp_path: Path) -> 
 
 def test_two_that_need_it_at_once_get_the_same_exchange(tmp_path: Path) -> None:
     async def both() -> None:
-        one, two = await asyncio.gather(ensure(tmp_path, Sim()), ensure(tmp_path, Sim()))
+        one, two = await asyncio.gather(ensure(tmp_path, SIM), ensure(tmp_path, SIM))
         assert one.pid == two.pid
         await stopped(one)
 
@@ -155,7 +147,7 @@ def test_two_that_need_it_at_once_get_the_same_exchange(tmp_path: Path) -> None:
 
 def test_however_many_need_it_at_once_all_get_the_same_exchange(tmp_path: Path) -> None:
     async def all_of_them() -> None:
-        found = await asyncio.gather(*(ensure(tmp_path, Sim()) for _ in range(5)))
+        found = await asyncio.gather(*(ensure(tmp_path, SIM) for _ in range(5)))
         assert len({info.pid for info in found}) == 1
         await stopped(found[0])
         assert not list(Files(tmp_path).lock.parent.glob("*.failure"))
@@ -209,7 +201,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 def test_a_file_that_is_no_recording_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("nonsense\n")
     with pytest.raises(ToolError, match="replay: bad, line 1") as refused:
-        run(ensure(tmp_path, Sim(replay=str(tmp_path / "bad"))))
+        run(ensure(tmp_path, Sim(idle_seconds=0, replay=str(tmp_path / "bad"))))
     assert refused.value.code == "INVALID_PARAMETER"
     assert running(tmp_path) is None
 

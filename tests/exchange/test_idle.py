@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.exchange.local.support import eventually
-from tests.exchange.test_host import Sim, get, signed, stopped
+from tests.exchange.test_host import get, signed, stopped
 from tests.support import BOUND, Client, run
 from tracedesk.config import Settings
 from tracedesk.desk import open_desk
@@ -368,7 +368,3 @@ def test_unused_time_ends_whatever_the_fractions_of_its_clock(began_ns: int) -> 
     use = Use(clock)
     clock.advance(IDLE)
     run(use.ends(IDLE))
-
-
-def test_the_settings_of_a_test_are_those_of_the_product() -> None:
-    assert set(Sim.__slots__) == set(type(read({}).sim).__slots__)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.exchange.test_host import Sim, stopped
+from tests.exchange.test_host import SIM, stopped
 from tests.support import BOUND, run
 from tracedesk.errors import ToolError
 from tracedesk.exchange.link import Link
@@ -52,7 +52,7 @@ def test_a_start_that_another_exchange_was_in_the_way_of_is_made_again_once_that
 
             monkeypatch.setattr(launch, "_refusal", told)
             async with asyncio.timeout(BOUND):
-                info = await ensure(tmp_path, Sim())
+                info = await ensure(tmp_path, SIM)
             assert running(tmp_path) == info
             await stopped(info)
             assert not list(Files(tmp_path).lock.parent.glob("*.failure"))
@@ -78,5 +78,5 @@ def test_a_start_behind_one_that_neither_begins_nor_ends_is_given_up_with_a_reme
 def test_a_home_that_takes_no_files_is_named_and_not_a_fault_of_the_desk(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("in the way")
     with pytest.raises(ToolError, match=r"could not start: .*run") as refused:
-        run(ensure(tmp_path, Sim()))
+        run(ensure(tmp_path, SIM))
     assert refused.value.code == "VENUE_UNAVAILABLE"

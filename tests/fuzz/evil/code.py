@@ -64,8 +64,8 @@ def deploying(runtime: bytes) -> bytes:
 
 def document(init: bytes, runtime: bytes = b"", abi: Sequence[dict[str, Any]] = TEST, name: str = "E") -> str:
     """solc's standard output for one contract."""
-    bare = {"sourceMap": "", "linkReferences": {}}
-    evm = {
+    bare: dict[str, Any] = {"sourceMap": "", "linkReferences": {}}
+    evm: dict[str, Any] = {
         "bytecode": {"object": init.hex(), **bare},
         "deployedBytecode": {"object": runtime.hex(), "immutableReferences": {}, **bare},
     }
