@@ -31,6 +31,7 @@ class Fuzz:
     max_workers: int = 8
     """The most workers of a campaign that an agent starts."""
     limits: Limits = field(default_factory=Limits)
+    """Limits of each campaign and its compilers."""
 
     def folders(self) -> tuple[Path, ...]:
         """The roots as they are; none where none is named and the desk was not started in a project."""
