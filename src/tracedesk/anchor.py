@@ -160,7 +160,7 @@ def _journal_heads(path: Path) -> dict[str, Any] | None:
 
 
 def _state(connection: Connection, stream: Stream) -> dict[str, Any]:
-    """How far a stream reaches, and the hashes of its end where it has ended."""
+    """Last seq of a stream and, where it has ended, the hashes of its end."""
     pruned = seals.is_pruned(connection, stream)
     if pruned:
         manifest = seals.manifest(connection, stream)

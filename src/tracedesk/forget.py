@@ -41,7 +41,7 @@ class ForgetError(HomeError):
 
 @dataclass(slots=True)
 class Outcome:
-    """What was forgotten."""
+    """Outcome of a forgetting."""
 
     ref: str
     refs: list[str] = field(default_factory=list[str])
@@ -53,7 +53,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Target:
-    """What goes together."""
+    """References that go together."""
 
     events: dict[int, tuple[str, int, str]] = field(default_factory=dict[int, tuple[str, int, str]])
     """The stream, seq and reference of each event, by its row."""

@@ -13,7 +13,7 @@ _HEADER: Final = re.compile(r"[a-z0-9-]+")
 
 
 SUBJECT: Final = "subject:"
-"""How the key of a holder begins that is a subject, and no scope."""
+"""Prefix of a holder's key that is a subject, not a scope."""
 
 
 def holder_of(scope: str, subject: str | None) -> str:

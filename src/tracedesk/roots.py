@@ -56,7 +56,7 @@ def project_of(folder: Path) -> Path | None:
 
 
 def is_possible(folder: Path) -> bool:
-    """Whether a folder may be a project: not a user's home, and no folder of the system."""
+    """True when a folder may be a project: not a user's home, and no folder of the system."""
     real = folder.resolve()
     if any(real.is_relative_to(system) for system in _WHOLLY):
         return False

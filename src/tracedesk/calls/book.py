@@ -47,7 +47,7 @@ class CallBook:
         return await self._pool.run(lambda reader: named(reader, names))
 
     async def forgotten(self, ref: str) -> Source | None:
-        """What is left of a reference that was forgotten: when, by whom, and its hashes."""
+        """Record of a forgotten reference: time, caller and hashes."""
         if not self._log.path.exists():
             return None
         return await self._pool.run(lambda reader: forgotten(reader, ref))
@@ -61,7 +61,7 @@ class CallBook:
 
 
 def forgotten(reader: Reader, ref: str) -> Source | None:
-    """What the record of a forgetting says of a reference."""
+    """Entry for one reference in the record of a forgetting."""
     for time_ns, record in reversed(forgetting.records(reader.connection)):
         name = next((known for known in record["refs"] if known in (ref, PREFIX + ref)), None)
         if name is not None:

@@ -70,7 +70,7 @@ class CallRecord:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether its body is made, or all that the writer makes it of."""
+        """True when the body is made, or all data is there from which the writer makes it."""
         return self.sealed is not None or self.put_off is not None or self.document is not None
 
     @property

@@ -39,7 +39,7 @@ Said = Mapping[str, Any]
 
 
 def _own_variables() -> dict[str, str]:
-    """What our own modules read, beside what every child gets."""
+    """Variables that our own modules read, besides those that every child gets."""
     names = ("HOME", "PYTHONPATH", "XDG_CACHE_HOME", "XDG_DATA_HOME")
     return {n: v for n, v in for_children().items() if n in names or n.startswith("TRACEDESK_")}
 

@@ -121,7 +121,7 @@ class Accounts:
         return self._profiles.default if caller.is_known else None
 
     def has_brought(self, scope: str) -> bool:
-        """Whether a scope has keys of its own."""
+        """True when a scope has keys of its own."""
         return self._vault.get(scope, API_KEY) is not None
 
     async def of(self, caller: Caller) -> Account:

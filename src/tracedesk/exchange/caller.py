@@ -21,7 +21,7 @@ class Caller:
     subject: str | None = None
     """The principal that previews belong to; see `Call.subject`."""
     may_read: bool = True
-    """Whether the operator's accounts may be shown, as `Call.may_read`."""
+    """True when the operator's accounts may be shown, as `Call.may_read`."""
 
     @classmethod
     def of(cls, call: Call[Any], scope: str | None = None) -> Caller:

@@ -47,7 +47,7 @@ class OneTimePage:
     url: str = ""
     tries: int = 0
     used: bool = False
-    """Whether the person has answered: the path then leads nowhere."""
+    """True once the person has answered: the path then leads nowhere."""
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the answer has come or never will."""
 

@@ -182,7 +182,7 @@ class Provider:
             yield Caller.of(call, connection.scope)
 
     def has_brought_keys(self, scope: str, arguments: Mapping[str, Any]) -> bool:
-        """Whether a caller brought keys of its own: its scope, or the connection that the arguments name."""
+        """True when a caller brought keys of its own, by its scope or by the named connection."""
         identifier = arguments.get("connection_id")
         if identifier is None:
             return self.accounts.has_brought(scope)

@@ -35,7 +35,7 @@ class Bench:
         self.engine = native.engine()
         self.campaign = campaign_of(self.engine, document, budget)
         self.seconds = traces.SECONDS
-        """What one sequence, and one shrinking, may take."""
+        """Limits of one sequence and of one shrinking."""
         self.target = Target.of(native.read(document))
         self._config = config
 

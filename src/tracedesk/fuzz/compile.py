@@ -41,7 +41,7 @@ class Options:
     within: tuple[Path, ...] = ()
     """Folders that everything read must lie in: sources, imports, settings, artifacts; empty allows any."""
     budget: Budget = field(default_factory=Budget)
-    """What compilers may use."""
+    """Limits of the compilers."""
 
     @property
     def choices(self) -> dict[str, Any]:

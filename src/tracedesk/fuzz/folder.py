@@ -140,7 +140,7 @@ class Folder:
 
     @property
     def phase(self) -> Path:
-        """What the campaign's process is at, in words."""
+        """Words for the phase that the campaign's process is in."""
         return self.path / "phase"
 
     def enter(self, phase: str) -> None:
@@ -148,7 +148,7 @@ class Folder:
         self.write(self.phase, phase.encode())
 
     def last_phase(self) -> str:
-        """What its process was at last."""
+        """Last phase of the campaign's process."""
         return self.phase.read_text(encoding="utf-8") if self.phase.exists() else "its start"
 
     def corpus(self, config: Config) -> Path:

@@ -45,7 +45,7 @@ class Request:
     """Folders that every source must lie in, imports too; none allows any."""
     limits: Limits = field(default_factory=Limits)
     outlives: bool = True
-    """Whether the campaign goes on when the process that started it has ended."""
+    """True when the campaign goes on after the process that started it has ended."""
     started: float = field(default_factory=monotonic)
     """When the time of the campaign began, by the system's monotonic clock."""
 

@@ -23,7 +23,7 @@ SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a reader wants of an execution, and how long it may take."""
+    """Parts of an execution that a reader asks for, and the time that it may take."""
 
     trace: bool
     budget: int

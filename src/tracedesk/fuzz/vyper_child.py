@@ -108,7 +108,7 @@ def _kept(
 
 
 def _plain(output: Mapping[str, Any]) -> dict[str, Any]:
-    """What the asking process reads of an output; the tree of the sources stays here."""
+    """Part of an output that the asking process reads; the tree of the sources stays here."""
     tree = output["annotated_ast_dict"]
     modules = [
         {key: str(module[key]) for key in ("source_id", "path", "resolved_path")}

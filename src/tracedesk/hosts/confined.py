@@ -30,7 +30,7 @@ MIB: Final = 1 << 20
 KEPT: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
 """Variables that a child process inherits."""
 _LOADING: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""What this Python itself may need to start."""
+"""Variables that this Python itself may need to start."""
 _SPARE_PROCESSES: Final = 256
 """Processes and threads that a child may add to those of the machine."""
 _BLOCK: Final = 512
@@ -57,7 +57,7 @@ class Limits:
     memory: int
     """Bytes."""
     counts: Literal["address_space", "data"] = "address_space"
-    """What memory counts: `data` where programs reserve far more addresses than they use (node, Go)."""
+    """Measure of memory: `data` for programs that reserve far more addresses than they use (node, Go)."""
     seconds: float | None = None
     """From start to end; none for a process that serves for as long as it is asked."""
     output: int = 128 * MIB
@@ -194,7 +194,7 @@ _OUT_OF_MEMORY: Final = (
     "Out of memory",
     "memory access out of bounds",
 )
-"""What programs say when they get no memory: Python, Rust, the C library, C++, node, WebAssembly."""
+"""Last words of programs that got no memory: Python, Rust, the C library, C++, node, WebAssembly."""
 
 
 def limit_own_memory(most: int) -> None:
@@ -206,7 +206,7 @@ def limit_own_memory(most: int) -> None:
 
 
 def is_out_of_memory(words: str) -> bool:
-    """Whether the last words of a process are those of one that got no memory."""
+    """True when the last words of a process are those of one that got no memory."""
     return any(mark in words for mark in _OUT_OF_MEMORY)
 
 
@@ -232,7 +232,7 @@ def _processes() -> str:
 
 
 class _Talk:
-    """What is given to a process and taken from it, until it ends or passes a limit."""
+    """Input and output of a process, until it ends or passes a limit."""
 
     def __init__(self, process: subprocess.Popen[bytes], limits: Limits, given: bytes) -> None:
         self._process = process

@@ -41,7 +41,7 @@ def link(
 
 
 def body_hash(body: bytes) -> bytes:
-    """What stands for a body in the chain of framing 3."""
+    """Hash that stands for a body in the chain of framing 3."""
     return hashlib.sha256(body).digest()
 
 

@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 class Forgotten(NamedTuple):
-    """What is left of a body that was taken out."""
+    """Remainder of a body that was taken out."""
 
     hash: bytes
     at_ns: int

@@ -110,7 +110,7 @@ class Witness:
         self._stored[stream] = head
 
     def _follows(self, stream: str, known: Head) -> bool:
-        """Whether the other file still has a head that another process stored.
+        """True when the other file still has a head that another process stored.
 
         If it has not, the stored head is the only proof of what was lost, and must not be overwritten.
         """

@@ -71,7 +71,7 @@ class Stream:
     created_ns: int
     raw_meta: bytes = b"{}"
     framing: int = 2
-    """How the chain reads a batch; 1 in streams that were begun by the first journals.
+    """Framing of a batch in the chain; 1 in streams that were begun by the first journals.
 
     In 3, of calls and events, it reads the hash of each body, so that a body can be taken out.
     """

@@ -11,7 +11,7 @@ from tracedesk.journal.model import Head, Stream
 from tracedesk.journal.sqlite import Connection
 
 FRAMING: Final = 2
-"""What a new stream is begun in, unless it is asked for another."""
+"""Framing of a new stream, unless another one is asked for."""
 FORGETTABLE: Final = 3
 """The framing of streams whose bodies can be taken out. A hash for each costs large batches a tenth."""
 

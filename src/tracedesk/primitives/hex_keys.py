@@ -44,7 +44,7 @@ _PATTERNS: Final = (
     *((name, rf"{name}[_-]?(?:key|pk){_NUMBER}{_ASSIGNED}") for name in _HOLDERS),
     *((call, re.escape(call) + r"\s{0,8}") for call in _CALLS),
 )
-"""What must stand in a text of small letters, and what must stand before a key."""
+"""Words that stand in a text of small letters, and words that stand before a key."""
 
 _WHOLE_WORDS: Final = ("eth", "evm", "pk")
 # As Anvil and Hardhat print theirs: a heading, and then numbered lines.

@@ -172,7 +172,7 @@ def _no_pause() -> None: ...
 
 
 def is_longer(value: Any, most: int) -> bool:
-    """Whether `value` certainly takes more than that many bytes; found without encoding it."""
+    """True when `value` certainly takes more than that many bytes; found without encoding it."""
     parts: list[Any] = [value]
     size = 0
     for part in parts:  # which grows meanwhile

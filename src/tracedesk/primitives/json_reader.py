@@ -53,7 +53,7 @@ def cut_of(value: Any) -> str | None:
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """Whether objects and arrays nest deeper in `value` than that."""
+    """True when objects and arrays nest deeper than that in `value`."""
     layer: list[Any] = [value] if isinstance(value, (dict, list)) else []
     for _ in range(levels):
         inner: list[Any] = []
@@ -66,7 +66,7 @@ def is_deeper(value: Any, levels: int) -> bool:
 
 
 def count_values(value: Any, most: int | None = None) -> int:
-    """How many values a value consists of, itself and all members included; past `most`, any number more."""
+    """Count of values in `value`, itself and all members included; past `most`, any larger number."""
     parts: list[Any] = [value]
     for part in parts:  # which grows meanwhile
         if isinstance(part, (dict, list)):
@@ -85,11 +85,11 @@ class Limits:
     """Bounds of one document."""
 
     levels: int
-    """How deep objects and arrays may nest; a deeper one is skipped."""
+    """Most levels of objects and arrays; a deeper one is skipped."""
     values: int | None = None
-    """How many values there may be; the rest of the array or object that passes it is skipped."""
+    """Most values; the rest of the array or object that passes it is skipped."""
     envelope: int = 0
-    """How many of the outermost levels are not the caller's arguments: these are always read whole."""
+    """Outermost levels that are not the caller's arguments: these are always read whole."""
 
     @property
     def too_deep(self) -> str:
@@ -278,7 +278,7 @@ class Reader:
         return False
 
     def _ends(self) -> list[int]:
-        """Where the members of the next piece may end: at its last comma, or after its last bracket."""
+        """Possible ends of the members of the next piece: its last comma, or after its last bracket."""
         edge = self._at + PIECE
         if edge >= len(self._text):
             return [len(self._text)]
@@ -304,7 +304,7 @@ class Reader:
 
     @property
     def _may_try(self) -> bool:
-        """Whether so little was read in vain that the whole stays within three times the length."""
+        """True when so little was read in vain that the whole stays within three times the length."""
         return self._wasted <= 2 * self._at + 8 * PIECE
 
     def _scalar(self) -> Any:
@@ -352,7 +352,7 @@ class Reader:
         return self._text[begin:quote]
 
     def _is_short_text(self) -> bool:
-        """Whether a text ends soon; one that never ends is short too: the decoder says what is wrong."""
+        """True when a text ends soon, or never: the decoder reports the fault of one that never ends."""
         edge = self._at + _LONG_TEXT
         try:
             return self._past_text(self._at + 1, edge) < edge

@@ -30,7 +30,7 @@ class Supervised:
     def __init__(self, name: str) -> None:
         self.name = name
         self.failures = 0
-        """How often it has ended by an exception."""
+        """Count of its ends by an exception."""
         self._reason: str | None = None
         with _guard:
             _supervised.add(self)

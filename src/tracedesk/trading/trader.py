@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _MOST_LINKS: Final = 8
 _SHARED_S: Final = 86_400.0
-"""How long other desks of the home find a simulation; its own desk may find it for longer."""
+"""Time for which other desks of the home find a simulation; its own desk may find it for longer."""
 
 REPLAYED: Final = "tracedesk/replayed"
 ORIGINAL_AT: Final = "tracedesk/originalAt"

@@ -77,7 +77,7 @@ class CallerUids:
     def __init__(self) -> None:
         self._netlink: socket.socket | None = None
         self._answers = False
-        """Whether netlink has found a socket before: what it then does not find is gone."""
+        """True once netlink has found a socket: one that it then does not find is gone."""
         self._sequence = 0
 
     def of(self, ends: Ends | None) -> int | None:

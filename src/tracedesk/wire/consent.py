@@ -12,7 +12,7 @@ from tracedesk.primitives import json
 from tracedesk.shared import SharedStore
 
 STATE_SECONDS: Final = 600.0
-"""How long a client may take to come back with answers."""
+"""Time in which a client must come back with answers."""
 
 _SKEW_SECONDS: Final = 120.0
 """Clocks that seal and forget may differ; a used consent is remembered for longer than its state is valid."""

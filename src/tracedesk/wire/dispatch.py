@@ -65,7 +65,7 @@ class Origin:
 
     @property
     def may_read(self) -> bool:
-        """Whether the owner's data may be shown: to tokens, and to the desk's own user."""
+        """True when the owner's data may be shown: to tokens, and to the desk's own user."""
         return self.principal is not None or "read" in self.granted
 
     @property
@@ -172,7 +172,7 @@ class Dispatch:
             raise NotPermitted("read", authenticated=origin.principal is not None)
 
     def _is_open(self, tool: Tool, arguments: Any, caller: str) -> bool:
-        """Whether a tool that reads is open to a caller without the scope for it."""
+        """True when a reading tool is open to a caller without the scope for it."""
         if tool.audience == "own_account" and isinstance(arguments, dict):
             brought = self.registry.hooks(tool.toolset).brought
             state = self._states.get(tool.toolset)

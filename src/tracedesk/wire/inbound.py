@@ -86,12 +86,12 @@ def _message(body: Any, size: int) -> Inbound:
 
 
 def _is_cut_in_arguments(message: Inbound) -> bool:
-    """Whether a tool is called with the part that passed a limit: its call is refused, and recorded."""
+    """True when a tool is called with the part that passed a limit: its call is refused, and recorded."""
     return message.method == "tools/call" and bool(json.cut_of((message.params or {}).get("arguments")))
 
 
 def _is_of_foreign_version(message: Inbound) -> bool:
-    """Whether the message is refused for its version, which says more than a limit."""
+    """True when the message is refused for its version, which says more than a limit."""
     version = message.meta.get(VERSION_KEY)
     return isinstance(version, str) and version not in MODERN_PROTOCOL_VERSIONS
 

@@ -31,7 +31,7 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much all callers, and callers without a token, may hold at once."""
+    """Limits for all callers together, and for callers without a token."""
 
     connections: int = MOST_CONNECTIONS
     anonymous: int = MOST_ANONYMOUS

@@ -176,5 +176,5 @@ class SessionTable:
 
 
 def _caller(identity: Identity) -> tuple[str | None, frozenset[str]]:
-    """What is the same in all requests of one caller, in whichever session."""
+    """Identity that is the same in all requests of one caller, in every session."""
     return identity.credential, identity.granted

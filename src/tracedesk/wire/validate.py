@@ -49,7 +49,7 @@ class Validator:
         return self.filled(arguments)
 
     def takes(self, arguments: Any) -> bool:
-        """Whether `arguments` fit the contract; quick, also for long ones."""
+        """True when `arguments` fit the contract; quick, also for long ones."""
         return self._schema.is_valid(arguments)
 
     def filled(self, arguments: dict[str, Any]) -> dict[str, Any]:

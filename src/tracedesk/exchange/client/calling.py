@@ -65,7 +65,7 @@ class Request:
 
     @property
     def is_essential(self) -> bool:
-        """Whether it cancels orders, or finds those that are to be cancelled: room is kept back for that."""
+        """True when it cancels orders or lists those to cancel: weight is kept back for such requests."""
         return self.method == "DELETE" or (self.method, self.path) in _ESSENTIAL
 
 

@@ -74,7 +74,7 @@ async def answer(exchange: LocalExchange, method: Method, asked: Asked) -> tuple
 def _proved(
     exchange: LocalExchange, method: Method, asked: Asked
 ) -> tuple[Key | None, Timing | None] | Refused:
-    """Whose request it is, before it is counted; a refusal is answered once it is."""
+    """Account of a request, found before the request is counted; a refusal is sent after the count."""
     try:
         return authorised(exchange, method, asked)
     except Refused as refused:
@@ -114,7 +114,7 @@ def _acted(
 
 
 class _Charge:
-    """What a request costs the one it is counted for, by how it ends."""
+    """Weight of a request for its account, by the outcome."""
 
     def __init__(self, exchange: LocalExchange, method: Method, who: str | None) -> None:
         self._exchange = exchange

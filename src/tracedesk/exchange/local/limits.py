@@ -1,4 +1,4 @@
-"""How much may be asked: request weight and raw requests, orders of an account, and bans.
+"""Limits of requests: weight, raw requests, orders of an account, and bans.
 
 Requests are counted by address, as Binance does, or by account: then a program without a key of the home can
 use up nothing, and nobody is banned for it.

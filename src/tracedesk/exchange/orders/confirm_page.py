@@ -46,7 +46,7 @@ class Question(OneTimePage):
 
     @property
     def is_void(self) -> bool:
-        """Whether it ended by a refusal, or by too many wrong codes."""
+        """True when it ended by a refusal or by too many wrong codes."""
         return self.declined or (not self.approved and self.tries >= TRIES)
 
 

@@ -25,6 +25,6 @@ class Pace:
     sweep: float = 1.0
     """How soon cancelling everything is tried again where it failed; later each time."""
     confirms: float = 45.0
-    """How long a call waits for the person that was sent to the page, before it is answered."""
+    """Seconds that a call waits for the person on the page before it is answered."""
     answer: float = 2.0
     """How long before its deadline a call is answered that still waits for the venue."""

@@ -53,7 +53,7 @@ class Preview:
     until: float
     """On the monotonic clock."""
     seconds: float
-    """How long it was made for."""
+    """Seconds for which it was made."""
     summary: str = ""
     """What it was estimated to be worth, for the one who confirms it."""
     held: bool = False
