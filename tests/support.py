@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -201,6 +202,14 @@ async def until(condition: Callable[[], bool], seconds: float = BOUND) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+def wait_until(condition: Callable[[], object], seconds: float = BOUND) -> None:
+    """The same outside a loop."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, "it never came"
+        time.sleep(0.01)
 
 
 def events(body: bytes) -> list[Any]:

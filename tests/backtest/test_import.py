@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backtest.files import OTHER, RUN, event, exported, faults, guid, objects, opened, write
-from tests.support import ROOT
+from tests.support import BOUND, ROOT
 from tracedesk.backtest import importing, intake, lines, native, runs, schema
 from tracedesk.backtest.importing import ImportRefused, import_file
 from tracedesk.backtest.model import EventType
@@ -31,7 +31,7 @@ from tracedesk.journal import Journal, Reader
 from tracedesk.journal.verify import verify
 from tracedesk.primitives import json
 
-GRACE: Final = 20.0
+GRACE: Final = BOUND
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fixtures.probe import CHANGES, READS
-from tests.support import ROOT, Client, desk_client, modern, rpc, run, until
+from tests.support import BOUND, ROOT, Client, desk_client, modern, rpc, run, until
 from tracedesk.calls import CallLog, RecordError
 from tracedesk.calls.history import after, newest
 from tracedesk.calls.log import find, month, prepare
@@ -489,7 +489,7 @@ def test_a_failure_nobody_foresaw_answers_the_waiting_call_and_the_log_goes_on(t
         async def end(result: bytes) -> None:
             record = desk.log.open(_call(), _tool(changes=True), {})
             desk.log.close(record, "ok", None, result, 1)
-            await asyncio.wait_for(desk.log.settle(record), 20)
+            await asyncio.wait_for(desk.log.settle(record), BOUND)
 
         with pytest.raises(RecordError, match="MemoryError"):
             await end(LARGE)
@@ -536,9 +536,9 @@ def test_a_writer_that_ended_is_begun_again(tmp_path: Path, monkeypatch: pytest.
             desk.log.close(record, "ok", None, b"{}", 1)
             if left:
                 with pytest.raises(RecordError):
-                    await asyncio.wait_for(desk.log.settle(record), 20)
+                    await asyncio.wait_for(desk.log.settle(record), BOUND)
             else:
-                await asyncio.wait_for(desk.log.settle(record), 20)
+                await asyncio.wait_for(desk.log.settle(record), BOUND)
 
     run(main())
     assert [call["arguments"]["n"] for call in desk.stored()] == [3]

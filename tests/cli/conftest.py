@@ -14,8 +14,10 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support import BOUND
+
 COMMAND: Final = Path(sys.executable).with_name("tracedesk")
-GRACE: Final = 10.0
+GRACE: Final = BOUND
 
 
 @dataclass(frozen=True, slots=True)

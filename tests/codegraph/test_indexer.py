@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.codegraph.barrier import barrier
 from tests.codegraph.desks import INDEXED, shop
 from tests.codegraph.processes import children, ends
+from tests.support import BOUND
 from tracedesk.codegraph.graph.index import index_project
 from tracedesk.codegraph.graph.limits import Limits
 from tracedesk.codegraph.graph.store import Store
@@ -67,19 +69,21 @@ def test_a_refusal_of_the_other_process_is_the_same_refusal(tmp_path: Path) -> N
     assert refused.value.code == "ROOT_NOT_ALLOWED"
 
 
-def test_a_stopped_index_leaves_no_process_and_the_graph_as_it_was(tmp_path: Path) -> None:
-    project = many(tmp_path / "many", 1_000)
+def test_a_stopped_index_leaves_no_process_and_the_graph_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = many(tmp_path / "many")
     first = index(request(tmp_path, project, "m0001.py"), unheard, nothing).report
-    calls = 0
 
-    def check() -> None:
-        nonlocal calls
-        calls += 1
-        if calls > 2:
-            raise JobCancelled("enough")
+    with barrier(tmp_path) as held, monkeypatch.context() as patch:
 
-    with pytest.raises(JobCancelled):
-        index(request(tmp_path, project), unheard, check)
+        def check() -> None:
+            if held.is_reached():
+                raise JobCancelled("enough")
+
+        patch.setenv("PYTHONPATH", held.variables["PYTHONPATH"])
+        with pytest.raises(JobCancelled):
+            index(request(tmp_path, project), unheard, check)
     assert not children(os.getpid(), MODULE)
     with Store(tmp_path / "graph.db") as store:
         found = store.project(str(project))
@@ -87,24 +91,29 @@ def test_a_stopped_index_leaves_no_process_and_the_graph_as_it_was(tmp_path: Pat
         assert found.graph_version == first.graph_version
 
 
-def test_a_killed_index_is_told_and_the_next_one_is_whole(tmp_path: Path) -> None:
-    project = many(tmp_path / "many", 2_000)  # enough to be at work when its first progress is heard
+def test_a_killed_index_is_told_and_the_next_one_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = many(tmp_path / "many")
     first = index(request(tmp_path, project, "m0001.py"), unheard, nothing).report
 
-    def kill(done: float, total: float, message: str) -> None:
-        if done > 0:
-            for child in children(os.getpid(), MODULE):
-                os.kill(child, signal.SIGKILL)
+    with barrier(tmp_path) as held, monkeypatch.context() as patch:
 
-    with pytest.raises(ToolError) as told:
-        index(request(tmp_path, project), kill, nothing)
+        def kill() -> None:
+            if held.is_reached():
+                for child in children(os.getpid(), MODULE):
+                    os.kill(child, signal.SIGKILL)
+
+        patch.setenv("PYTHONPATH", held.variables["PYTHONPATH"])
+        with pytest.raises(ToolError) as told:
+            index(request(tmp_path, project), unheard, kill)
     assert told.value.code == "INDEX_CANCELLED"
     with Store(tmp_path / "graph.db") as store:
         found = store.project(str(project))
         assert found is not None
         assert found.graph_version == first.graph_version
     whole = index(request(tmp_path, project), unheard, nothing).report
-    assert len(whole.indexed_files) == 2_000
+    assert len(whole.indexed_files) == 250
     with Store(tmp_path / "clean" / "graph.db") as store:
         clean = index_project(store, Jail([project]), str(project), [], workers=1)
     assert clean.graph_version == whole.graph_version
@@ -156,60 +165,25 @@ from tests.codegraph.test_indexer import Path, index, nothing, request, unheard
 index(request(Path(sys.argv[1]), Path(sys.argv[2])), unheard, nothing)
 """
 
-_HELD = """
-import os, sys
-
-if "tracedesk.codegraph.graph.worker" in sys.orig_argv:
-    from tracedesk.codegraph.graph import parse
-
-    answers, asked = parse.answers, []
-
-    def held(*given):
-        asked.append(given)
-        if len(asked) == 2:
-            os.write(os.open(os.environ["HELD_REACHED"], os.O_WRONLY), b".")
-            os.read(os.open(os.environ["HELD_UNTIL"], os.O_RDONLY), 1)
-        return answers(*given)
-
-    parse.answers = held
-"""
-"""Python imports it at the start of every process: the parser then stops before its second chunk."""
-
-
-def fifo(path: Path) -> int:
-    """A pipe with a name, open at both ends, so that opening it never waits."""
-    os.mkfifo(path)
-    return os.open(path, os.O_RDWR)
-
 
 @pytest.mark.skipif(sys.platform != "linux", reason="waits for a process that is not its own")
 def test_an_index_ends_with_the_desk_that_asked_for_it_and_so_do_its_parsers(tmp_path: Path) -> None:
     project = many(tmp_path / "many")
     first = index(request(tmp_path, project, "m0001.py"), unheard, nothing).report
-    reached, until = fifo(tmp_path / "reached"), fifo(tmp_path / "until")
-    (tmp_path / "held").mkdir()
-    (tmp_path / "held" / "sitecustomize.py").write_text(_HELD)
-    holding = {
-        "PYTHONPATH": str(tmp_path / "held"),
-        "HELD_REACHED": str(tmp_path / "reached"),
-        "HELD_UNTIL": str(tmp_path / "until"),
-    }
     asking = [sys.executable, "-c", _ASKING, str(tmp_path), str(project)]
-    with subprocess.Popen(asking, cwd=ROOT, env=os.environ | holding) as desk:
-        assert os.read(reached, 1) == b"."
-        (indexer,) = children(desk.pid, MODULE)
-        parsers = children(indexer, "codegraph.graph.worker")
-        handles = [os.pidfd_open(pid) for pid in (indexer, *parsers)]
-        desk.kill()
-    assert parsers
-    assert ends(handles[0], 30)
-    os.write(until, b".")
+    with barrier(tmp_path) as held:
+        with subprocess.Popen(asking, cwd=ROOT, env=os.environ | held.variables) as desk:
+            assert held.is_reached(BOUND)
+            (indexer,) = children(desk.pid, MODULE)
+            parsers = children(indexer, "codegraph.graph.worker")
+            handles = [os.pidfd_open(pid) for pid in (indexer, *parsers)]
+            desk.kill()
+        assert parsers
+        assert ends(handles[0], BOUND)
     for handle in handles[1:]:
-        assert ends(handle, 30)
+        assert ends(handle, BOUND)
     with Store(tmp_path / "graph.db") as store:
         found = store.project(str(project))
         assert found is not None
         assert found.graph_version == first.graph_version
     assert len(index(request(tmp_path, project), unheard, nothing).report.indexed_files) == 250
-    os.close(reached)
-    os.close(until)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from tests.exchange.test_profiles import KEY, SECRET
-from tests.support import Reply, read_reply, run
+from tests.support import BOUND, Reply, read_reply, run
 from tracedesk.exchange.credentials.keys import Keys
 from tracedesk.exchange.credentials.page import Page, Pages
 from tracedesk.exchange.one_time_page import LIFE, OneTimePage
@@ -47,7 +47,7 @@ async def ask(
     reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
     try:
         writer.write(f"{head}\r\n{body or ''}".encode())
-        return await asyncio.wait_for(read_reply(reader), 10)
+        return await asyncio.wait_for(read_reply(reader), BOUND)
     finally:
         writer.close()
 
@@ -217,6 +217,6 @@ async def _sent(page: Page, line: bytes, headers: bytes, body: bytes) -> Reply:
     try:
         host = f"Host: {parts.netloc}\r\nConnection: close\r\n".encode()
         writer.write(line + b" HTTP/1.1\r\n" + host + headers + b"\r\n" + body)
-        return await asyncio.wait_for(read_reply(reader), 10)
+        return await asyncio.wait_for(read_reply(reader), BOUND)
     finally:
         writer.close()

@@ -21,7 +21,7 @@ from tests.exchange.desks import BUY, agent, pulsing, table_of
 from tests.exchange.local.support import Bench, bench
 from tests.exchange.test_tools import READS
 from tests.official import Mode
-from tests.support import run
+from tests.support import BOUND, run
 from tracedesk.exchange.units import units
 from tracedesk.primitives.time import SystemClock
 
@@ -166,11 +166,11 @@ def test_the_official_client_is_told_of_changes(tmp_path: Path, transport: str, 
                 uri = "binance://Market/BTCUSDT"
                 if mode == "legacy":
                     await client.subscribe_resource(uri)  # pyright: ignore[reportDeprecated]
-                    assert await asyncio.wait_for(user.told.get(), 10) == uri
+                    assert await asyncio.wait_for(user.told.get(), BOUND) == uri
                     await client.unsubscribe_resource(uri)  # pyright: ignore[reportDeprecated]
                 else:
                     async with client.listen(resource_subscriptions=[uri]) as changes:
-                        event: Any = await asyncio.wait_for(anext(aiter(changes)), 10)
+                        event: Any = await asyncio.wait_for(anext(aiter(changes)), BOUND)
                         assert event.uri == uri
             finally:
                 busy.cancel()

@@ -18,7 +18,7 @@ import pytest
 
 from tests.home import older
 from tests.home.filling import Filled
-from tests.support import ROOT
+from tests.support import BOUND, ROOT
 from tests.trading.ledgers import open_ledger, script, unguarded, write
 from tracedesk.backup import MANIFEST, BackupError, Manifest, back_up, check, read_manifest
 from tracedesk.catalog import Catalog
@@ -184,14 +184,14 @@ def _writing(file: Path, stream: str) -> Generator[IO[str]]:
     try:
         yield cast("IO[str]", process.stdout)
     finally:
-        process.communicate(timeout=20)
+        process.communicate(timeout=BOUND)
     assert process.returncode == 0
 
 
 def _grown(reader: Reader, stream: str) -> int:
     """Wait, with a bound, for the stream to grow; return how far it reaches."""
     seq = reader.head(stream).seq
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + BOUND
     while (now := reader.head(stream).seq) == seq:
         assert time.monotonic() < deadline
         time.sleep(0.001)
@@ -282,7 +282,7 @@ back_up(Path(sys.argv[1]), Path(sys.argv[2]), progress=lambda *_: os.kill(os.get
 def test_a_killed_backup_is_never_taken_for_one(filled: Filled, tmp_path: Path) -> None:
     home = _complete(filled)
     command = [sys.executable, "-c", _KILLED, str(home.path), str(tmp_path / "copy")]
-    assert subprocess.run(command, check=False, timeout=20).returncode == -signal.SIGKILL
+    assert subprocess.run(command, check=False, timeout=BOUND).returncode == -signal.SIGKILL
     assert not (tmp_path / "copy").exists()
     with pytest.raises(BackupError, match=r"copy\.partial is left of a backup that was cut off"):
         back_up(home.path, tmp_path / "copy")

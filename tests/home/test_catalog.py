@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.home.filling import NOW, Filled
-from tests.support import ROOT
+from tests.support import BOUND, ROOT
 from tracedesk.catalog import VERSION, Catalog, CatalogError, Run, UnknownRun, describe, rebuild
 from tracedesk.home import Home
 from tracedesk.journal import Entry, Journal
@@ -129,7 +129,7 @@ with Catalog(Home.open(Path(sys.argv[1]))) as catalog:
 def test_several_processes_write_the_catalog_at_once_from_its_first_moment(home: Home) -> None:
     command = [sys.executable, "-c", _ADDER, str(home.path)]
     writers = [subprocess.Popen([*command, str(n)], cwd=ROOT) for n in range(4)]
-    assert [writer.wait(30) for writer in writers] == [0] * 4
+    assert [writer.wait(BOUND) for writer in writers] == [0] * 4
     with Catalog(home) as catalog:
         found = catalog.list(status="ended")
     assert len(found) == 100

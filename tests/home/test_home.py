@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.conftest import Shell, make_shell
 from tests.home import older
-from tests.support import ROOT, run
+from tests.support import BOUND, ROOT, run
 from tracedesk import home as homes
 from tracedesk.config import Settings
 from tracedesk.desk import open_desk
@@ -87,7 +87,7 @@ def _opener(path: Path, migrations: str, last: int = 0) -> subprocess.Popen[str]
 
 
 def test_opening_an_up_to_date_home_reads_one_small_file_and_changes_nothing(home: Home) -> None:
-    done, _ = _opener(home.path, "real").communicate("\n", timeout=20)
+    done, _ = _opener(home.path, "real").communicate("\n", timeout=BOUND)
     assert done.splitlines() == ["open format.json"]
 
 
@@ -139,7 +139,7 @@ def test_a_migration_killed_at_any_step_is_finished_by_the_next_opening(
     for last in range(1, 60):
         path = older.first_desk(tmp_path / str(last))
         process = _opener(path, migrations, last)
-        process.communicate("\n", timeout=20)
+        process.communicate("\n", timeout=BOUND)
         survived = process.returncode == 0
         assert survived or process.returncode == -signal.SIGKILL
         Home.open(path, steps)
@@ -161,7 +161,7 @@ def test_desks_that_start_at_once_migrate_once(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-    assert [process.wait(20) for process in starting] == [0] * 6
+    assert [process.wait(BOUND) for process in starting] == [0] * 6
     for process in starting:
         process.communicate()
     assert (path / "ran").read_text() == "ran\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import run
+from tests.support import BOUND, run
 from tracedesk.journal import Entry, Journal, Reader
 from tracedesk.journal.pool import ReadPool
 
@@ -48,7 +48,7 @@ def test_cancelling_the_caller_interrupts_a_read_that_would_never_end(file: Path
             next(reader.connection.execute(ENDLESS))
 
         task = asyncio.create_task(pool.run(forever))
-        await asyncio.to_thread(begun.wait, 5)
+        await asyncio.to_thread(begun.wait, BOUND)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

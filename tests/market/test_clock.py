@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support import BOUND
 from tracedesk.market import ClockError, Dividend, Move, ReplayClock, View, calendar, dataset
 from tracedesk.market.clock import FIRST_NS, LAST_NS, START_NS
 from tracedesk.primitives import time
@@ -121,7 +122,7 @@ def test_threads_that_move_it_at_once_leave_moves_that_join() -> None:
 def test_a_sleeper_wakes_when_the_clock_is_moved_past_its_deadline() -> None:
     async def scene() -> float:
         clock = ReplayClock()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(BOUND):
             sleeper = asyncio.create_task(clock.sleep_until(60.0))
             await asyncio.sleep(0)
             clock.advance(MINUTE)

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tests.support import run, until
+from tests.support import BOUND, run, until
 from tracedesk.primitives.supervision import Supervised, SupervisedThread, persist, reasons
 
 
@@ -21,12 +21,12 @@ def test_a_thread_that_ends_by_an_exception_begins_its_work_again(problem: BaseE
         if left:
             raise left.pop()
         reached.set()
-        assert release.wait(20)
+        assert release.wait(BOUND)
         thread.well()
 
     thread = SupervisedThread("a thread", work, failed=failures.append)
     thread.start()
-    assert reached.wait(20)
+    assert reached.wait(BOUND)
     assert failures == [problem]
     assert reasons()["a thread"] == type(problem).__name__
     release.set()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import ENVELOPE, VERSION, Client, desk_client, run
+from tests.support import BOUND, ENVELOPE, VERSION, Client, desk_client, run
 
 
 def test_defaults_of_the_contract_are_filled_in(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_overload_is_the_familys_error_and_others_are_still_served(tmp_path: Pat
                 asyncio.create_task(_call_in_session(busy, "wait_for_release", number))
                 for number in range(70)
             ]
-            done, _ = await asyncio.wait(flood, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(flood, timeout=BOUND, return_when=asyncio.FIRST_COMPLETED)
             refused = done.pop().result()
             assert refused.envelope["error"]["code"] == "RATE_LIMITED"
             assert refused.envelope["error"]["details"]["reason"] == "overloaded"

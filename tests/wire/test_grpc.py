@@ -19,7 +19,7 @@ from google.protobuf import empty_pb2
 from tests.fixtures.echo import echo
 from tests.fixtures.probe import probe
 from tests.fixtures.ward import Ward, ward
-from tests.support import ROOT, run, until
+from tests.support import BOUND, ROOT, run, until
 from tracedesk.calls.history import newest
 from tracedesk.config import Settings
 from tracedesk.contract import Annotations, Arguments, Call, Tool, Toolset
@@ -76,7 +76,7 @@ class Client:
             request_serializer=_serialize,
             response_deserializer=answer.FromString,
         )
-        return await stub(request, metadata=metadata, timeout=10)
+        return await stub(request, metadata=metadata, timeout=BOUND)
 
     async def invoke(self, tool: str, arguments: Any = None, metadata: Metadata = (), **more: str) -> Any:
         payload = pb.Json(value=json.dumps(arguments or {}).encode())
@@ -298,7 +298,7 @@ async def _on_the_wire(port: int, path: str, message: bytes) -> bytes:
     writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b""))
     writer.write(frame(1, 4, 1, head) + frame(0, 1, 1, body))
     data = b""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(BOUND):
         while b"tracedesk-error-bin" not in data:
             data += await reader.read(65536)
     writer.close()
@@ -377,13 +377,13 @@ def test_a_stream_brings_a_cloud_event_for_each_change_until_the_client_leaves(t
             await stream.initial_metadata()
             await until(lambda: len(state.watchers) == 1)
             await client.desk.notify_resource("ward://bed/3")
-            event = await asyncio.wait_for(stream.read(), 10)
+            event = await asyncio.wait_for(stream.read(), BOUND)
             assert (event.specversion, event.type) == ("1.0", "tracedesk.resource.updated")
             assert event.source == "urn:tracedesk:desk"
             assert event.time.endswith("Z")
             assert json.loads(event.data.value) == {"uri": "WARD://bed/3"}
             await client.desk.notify_resource("ward://bed/3")
-            assert (await asyncio.wait_for(stream.read(), 10)).id != event.id
+            assert (await asyncio.wait_for(stream.read(), BOUND)).id != event.id
             stream.cancel()
             await until(lambda: not state.watchers)
             assert state.told == [("on", "ward://bed/3"), ("off", "ward://bed/3")]
@@ -524,7 +524,7 @@ async def _status_of(client: Client, method: str, data: bytes) -> Any:
     stub = client.channel.unary_stream(method, request_serializer=_as_is, response_deserializer=_as_is)
 
     async def read_all() -> None:
-        async for _ in stub(data, timeout=10):
+        async for _ in stub(data, timeout=BOUND):
             pass
 
     failure = await _failure(read_all())

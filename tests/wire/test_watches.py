@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fixtures.ward import Ward, ward
-from tests.support import VERSION, Client, desk_client, modern, read_head, rpc, run, until
+from tests.support import BOUND, VERSION, Client, desk_client, modern, read_head, rpc, run, until
 from tracedesk.primitives.time import ManualClock
 
 BED = "ward://bed/3"
@@ -37,7 +37,7 @@ async def _listening(client: Client, *uris: str) -> AsyncGenerator[asyncio.Strea
     lines = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "subscriptions/listen"}
     reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
     writer.write(client.encode("POST", "/mcp", json.dumps(message).encode(), lines))
-    await asyncio.wait_for(reader.readuntil(b"notifications/subscriptions/acknowledged"), 10)
+    await asyncio.wait_for(reader.readuntil(b"notifications/subscriptions/acknowledged"), BOUND)
     yield reader
     writer.close()
 
@@ -48,8 +48,8 @@ async def _subscribe(session: Client, uri: str = BED) -> Any:
 
 async def _next_update(reader: asyncio.StreamReader) -> str:
     """The URI of the next update on a stream."""
-    data = await asyncio.wait_for(reader.readuntil(b"notifications/resources/updated"), 10)
-    data = await asyncio.wait_for(reader.readuntil(b'"}'), 10) if b'"uri"' not in data else data
+    data = await asyncio.wait_for(reader.readuntil(b"notifications/resources/updated"), BOUND)
+    data = await asyncio.wait_for(reader.readuntil(b'"}'), BOUND) if b'"uri"' not in data else data
     rest = data.split(b'"uri":"')[-1]
     return rest.split(b'"')[0].decode()
 
@@ -131,7 +131,7 @@ def test_one_watcher_can_be_told_alone(tmp_path: Path) -> None:
                 await chosen.notify()
                 assert await _next_update(second) == BED
                 await client.desk.notify_lists("resources")
-                data = await asyncio.wait_for(first.readuntil(b"list_changed"), 10)
+                data = await asyncio.wait_for(first.readuntil(b"list_changed"), BOUND)
                 assert b"resources/updated" not in data
 
     run(main())

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tests.codegraph.embed.test_vectors import Dice, held_by_another
 from tests.codegraph.graph.projects import Desk
+from tests.support import BOUND, wait_until
 from tracedesk.codegraph.embed.chunks import ProjectChunks
 from tracedesk.codegraph.embed.fill import Filler, fill, here
 from tracedesk.codegraph.embed.vectors import Vectors
@@ -156,6 +157,7 @@ def test_the_filler_tells_how_far_it_is_and_stops_when_closed(desk: Desk) -> Non
     assert filler.status(str(desk.root))["state"] == "filling"
     closing = threading.Thread(target=filler.close)
     closing.start()
+    wait_until(lambda: filler.status("/another") == {"state": "idle"})  # it has been told to stop
     Slow.go.set()
     closing.join(30)
     assert not closing.is_alive()
@@ -205,7 +207,7 @@ def test_closing_never_waits_for_another_process(desk: Desk, lock: str) -> None:
         assert vectors.asked.wait(30)
         closing = threading.Thread(target=filler.close, daemon=True)
         closing.start()
-        closing.join(10)
+        closing.join(BOUND)
         assert not closing.is_alive()
     assert vectors.coverage(list(chunks_of(desk).keys())).embedded == 0
 

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from tests.support import BOUND
 from tracedesk.codegraph.etg.lane import Lane
 
 
@@ -47,12 +48,12 @@ def test_a_piece_ends_and_is_told_also_when_the_one_who_waits_is_cancelled() -> 
 
     def piece() -> str:
         begun.set()
-        assert go.wait(10)
+        assert go.wait(BOUND)
         return "done"
 
     async def cancelled() -> str:
         waiting = asyncio.ensure_future(lane.run(piece))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, BOUND)
         waiting.cancel()
         await asyncio.sleep(0)
         assert not waiting.done()

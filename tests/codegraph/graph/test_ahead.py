@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.support import BOUND
 from tracedesk.codegraph.graph.ahead import made_ahead
 
 
@@ -45,7 +46,7 @@ def test_no_more_is_made_than_a_few_items_ahead() -> None:
 
     with made_ahead(make) as items:
         assert next(items) == 0
-        assert is_full.wait(10)
+        assert is_full.wait(BOUND)
         assert len(made) == 6
 
 
@@ -81,5 +82,5 @@ def test_work_between_items_ends_where_it_asks() -> None:
 
     before = set(threading.enumerate())
     with made_ahead(make):
-        assert has_begun.wait(10)
+        assert has_begun.wait(BOUND)
     assert set(threading.enumerate()) <= before

@@ -15,7 +15,7 @@ import pytest
 
 from tests.codegraph.graph.projects import Desk, Here, dangling
 from tests.journal.forks import Lines
-from tests.support import ROOT
+from tests.support import BOUND, ROOT
 from tracedesk.codegraph.graph import languages
 from tracedesk.codegraph.graph.index import Cancelled, NothingAccepted, NothingExtracted, index_project
 from tracedesk.codegraph.graph.limits import Limits
@@ -392,6 +392,6 @@ def test_parsers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         # A descriptor of the process, to wait for an end that is not a child's.
         watched = os.pidfd_open(worker)
         os.kill(parent.pid, signal.SIGKILL)
-        ended, _, _ = select.select([watched], [], [], 20)
+        ended, _, _ = select.select([watched], [], [], BOUND)
         os.close(watched)
     assert ended, "the parser ended by itself"

@@ -14,14 +14,13 @@ import orjson
 from aiohttp import WSMsgType, web
 
 from tests import support
+from tests.support import BOUND
 from tracedesk.exchange.client.client import Client
 from tracedesk.exchange.client.streams import Frame
 from tracedesk.exchange.client.venue import Endpoints
 from tracedesk.primitives.time import MILLISECOND, SECOND, ManualClock
 
 T = TypeVar("T")
-BOUND: Final = 15.0
-"""Seconds that any one wait may take."""
 START: Final = 1_760_000_000 * SECOND
 
 

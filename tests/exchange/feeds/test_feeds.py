@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.exchange.client.scripted import BOUND, Bench, Peer, Said, bench, run, soon
+from tests.exchange.client.scripted import Bench, Peer, Said, bench, run, soon
 from tests.exchange.feeds.support import local
 from tests.exchange.local.support import eventually
+from tests.support import BOUND
 from tracedesk.errors import ToolError
 from tracedesk.exchange.feeds.feeds import CAPACITY, GRACE, Feeds
 

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
+from tests.support import BOUND
 from tracedesk.exchange.local.app import Address, serving
 from tracedesk.exchange.local.auth import Key, Keys, Permission
 from tracedesk.exchange.local.exchange import LocalExchange
@@ -28,8 +29,6 @@ from tracedesk.primitives.time import MILLISECOND, SECOND, Clock, ManualClock
 START: Final = 1_760_000_000 * SECOND
 BATCH: Final = 100 * MILLISECOND
 """The time over which changes of the book are gathered."""
-BOUND: Final = 10.0
-"""Seconds that any one wait may take."""
 FUNDS: Final = {"BTC": units("10"), "USDT": units("1000000")}
 BIDS: Final = (("50000.00", "1"), ("49999.00", "2"), ("49990.00", "5"))
 ASKS: Final = (("50001.00", "1"), ("50002.00", "2"), ("50010.00", "5"))

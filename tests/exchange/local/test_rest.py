@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from tests.exchange.local.support import LIMIT, START, Bench, bench, eventually, only, sign
+from tests.support import BOUND
 from tracedesk.exchange.local.limits import Limits, Rule
 from tracedesk.exchange.local.methods import METHODS
 from tracedesk.primitives.time import MILLISECOND, Clock
@@ -21,7 +22,7 @@ ORDER = {**LIMIT, "price": "49000.00", "quantity": "0.1"}
 
 def run(body: Body, limits: Callable[[Clock], Limits] | None = None) -> None:
     async def main() -> None:
-        async with asyncio.timeout(30), bench(limits=limits) as on:
+        async with asyncio.timeout(2 * BOUND), bench(limits=limits) as on:
             await body(on)
 
     asyncio.run(main())

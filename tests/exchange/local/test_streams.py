@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from tests.exchange.local.support import START, Bench, Wire, bench, connected, eventually
+from tests.support import BOUND
 from tracedesk.exchange.local.limits import Limits, Rule
 from tracedesk.exchange.local.sockets import QUEUE, Socket
 from tracedesk.primitives.time import MILLISECOND, Clock
@@ -20,7 +21,7 @@ DEPTH = "btcusdt@depth@100ms"
 
 def run(body: Body, limits: Callable[[Clock], Limits] | None = None) -> None:
     async def main() -> None:
-        async with asyncio.timeout(30), bench(limits=limits) as on:
+        async with asyncio.timeout(2 * BOUND), bench(limits=limits) as on:
             await body(on)
 
     asyncio.run(main())

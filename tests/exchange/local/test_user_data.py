@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.exchange.local.support import Bench, Wire, bench, connected
+from tests.support import BOUND
 from tracedesk.exchange.local.auth import Key
 from tracedesk.exchange.local.limits import Limits, Rule
 from tracedesk.primitives.time import Clock
@@ -138,7 +139,7 @@ async def _balances(on: Bench, key: Key) -> dict[str, tuple[str, str]]:
 @given(st.lists(steps, min_size=30, max_size=50))
 def test_user_data_tells_all_that_the_account_has(script: list[Step]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(30), bench(limits=_wide) as on, connected(on, "/ws-api/v3") as wire:
+        async with asyncio.timeout(2 * BOUND), bench(limits=_wide) as on, connected(on, "/ws-api/v3") as wire:
             keys = {"ann": on.key, "bob": on.exchange.keys.issue("bob")}
             known = Known(await _balances(on, on.key))
             await wire.signed("userDataStream.subscribe.signature")

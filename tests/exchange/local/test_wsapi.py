@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tests.exchange.local.support import LIMIT, START, Bench, Wire, bench, connected, only, sign
+from tests.support import BOUND
 from tracedesk.exchange.local.auth import Key
 from tracedesk.exchange.local.limits import Limits, Rule
 from tracedesk.primitives.time import MILLISECOND, Clock
@@ -25,7 +26,7 @@ NOW = START // MILLISECOND
 
 def run(body: Body, limits: Callable[[Clock], Limits] | None = None, path: str = "/ws-api/v3") -> None:
     async def main() -> None:
-        async with asyncio.timeout(30), bench(limits=limits) as on, connected(on, path) as wire:
+        async with asyncio.timeout(2 * BOUND), bench(limits=limits) as on, connected(on, path) as wire:
             await body(on, wire)
 
     asyncio.run(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,26 +14,48 @@ import pytest
 
 from tests.exchange.local.support import eventually
 from tests.exchange.orders.desks import LIMIT, MARKET, Trader, trader
-from tests.support import run
+from tests.support import BOUND, run
 from tracedesk.contract import Call
 from tracedesk.errors import ToolError
+from tracedesk.exchange.orders import errand
 from tracedesk.exchange.orders.desk import Pace
 from tracedesk.exchange.orders.errand import Errand
 from tracedesk.exchange.orders.party import View
 
 
-def call(it: Trader, seconds: float = 1.0) -> Call[Any]:
-    """A call that waits for so long before it is answered without an outcome."""
-    made = it.call()
-    made.deadline = asyncio.get_running_loop().time() + it.desk.pace.answer + seconds
+class Time:
+    """The time of a call: it stands still until the work has come so far, and is over from then on."""
+
+    def __init__(self) -> None:
+        self.is_over: Callable[[], bool] = lambda: False
+        self.ends: set[float] = set()
+        self.has_ended = False
+
+    def left(self, until: float) -> float:
+        self.ends.add(until)
+        self.has_ended = self.is_over()
+        return -1.0 if self.has_ended else 0.01
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    made = Time()
+    monkeypatch.setattr(errand, "_time_left", made.left)
     return made
 
 
-async def late(work: Any, of: Call[Any]) -> ToolError:
-    """What a call fails with, which is answered before its deadline."""
+def call(it: Trader) -> Call[Any]:
+    """A call whose time is long, unless it is said to be over."""
+    made = it.call()
+    made.deadline = asyncio.get_running_loop().time() + 1_000
+    return made
+
+
+async def late(it: Trader, work: Any, of: Call[Any], time: Time) -> ToolError:
+    """What a call fails with that is answered without an outcome, so long before its deadline as the pace says."""
     with pytest.raises(ToolError) as problem:
         await work
-    assert asyncio.get_running_loop().time() < of.deadline
+    assert time.ends == {of.deadline - it.desk.pace.answer}
     return problem.value
 
 
@@ -43,15 +66,15 @@ def state(it: Trader, name: str) -> str:
 
 
 def test_an_order_that_is_not_answered_in_time_is_told_as_unknown_and_found_afterwards(
-    tmp_path: Path,
+    tmp_path: Path, time: Time
 ) -> None:
     async def main() -> None:
         async with trader(tmp_path) as it:
-            it.venue.gate = asyncio.Event()
+            it.venue.gate, time.is_over = asyncio.Event(), it.venue.arrived.is_set
             shown = await it.preview(MARKET)
             asked, name = call(it), shown["client_order_id"]
             placing = it.desk.place(it.party, MARKET, shown["preview_token"], asked)
-            unknown = await late(placing, asked)
+            unknown = await late(it, placing, asked, time)
             assert unknown.code == "OUTCOME_UNKNOWN"
             details = unknown.details or {}
             assert (details["client_order_id"], details["status"]) == (name, "SENT")
@@ -67,20 +90,21 @@ def test_an_order_that_is_not_answered_in_time_is_told_as_unknown_and_found_afte
             assert it.kinds() == ["intent", "outcome"]
             # The record of the call says what its caller was told, not what came later.
             assert not asked.recorded
+            time.is_over = lambda: False
             assert (await it.place(MARKET))["status"] == "FILLED"
             it.assert_sound()
 
     run(main())
 
 
-def test_what_nobody_waits_for_any_more_is_settled_by_the_rounds_of_the_desk(tmp_path: Path) -> None:
+def test_what_nobody_waits_for_any_more_is_settled_by_the_rounds_of_the_desk(tmp_path: Path, time: Time) -> None:
     async def main() -> None:
         async with trader(tmp_path, pace=Pace(asks=(0.0, 1.0, 1.0))) as it:
-            it.venue.gate = asyncio.Event()
+            it.venue.gate, time.is_over = asyncio.Event(), it.venue.arrived.is_set
             it.venue.lies.append("drop_after")
             shown = await it.preview(MARKET)
             asked, name = call(it), shown["client_order_id"]
-            await late(it.desk.place(it.party, MARKET, shown["preview_token"], asked), asked)
+            await late(it, it.desk.place(it.party, MARKET, shown["preview_token"], asked), asked, time)
             it.venue.gate.set()
             await eventually(lambda: state(it, name) == "UNKNOWN")
             await it.desk.look()
@@ -91,14 +115,14 @@ def test_what_nobody_waits_for_any_more_is_settled_by_the_rounds_of_the_desk(tmp
     run(main())
 
 
-def test_an_order_that_arrives_nowhere_is_resolved_though_its_call_has_gone(tmp_path: Path) -> None:
+def test_an_order_that_arrives_nowhere_is_resolved_though_its_call_has_gone(tmp_path: Path, time: Time) -> None:
     async def main() -> None:
         async with trader(tmp_path) as it:
-            it.venue.gate = asyncio.Event()
+            it.venue.gate, time.is_over = asyncio.Event(), it.venue.arrived.is_set
             it.venue.lies.append("drop_before")
             shown = await it.preview(MARKET)
             asked, name = call(it), shown["client_order_id"]
-            await late(it.desk.place(it.party, MARKET, shown["preview_token"], asked), asked)
+            await late(it, it.desk.place(it.party, MARKET, shown["preview_token"], asked), asked, time)
             it.venue.gate.set()
             await eventually(lambda: state(it, name) == "UNKNOWN")
             it.clock.advance(30)
@@ -120,9 +144,11 @@ def test_an_order_that_could_not_be_judged_in_time_is_not_sent_and_can_be_placed
                 await asyncio.Event().wait()
                 raise AssertionError
 
-            asked = call(it, 0.1)
-            slow = replace(it.party, look=look)
-            refused = await late(it.desk.place(slow, MARKET, token, asked), asked)
+            asked = call(it)
+            asked.deadline = asyncio.get_running_loop().time() + it.desk.pace.answer + 0.1
+            with pytest.raises(ToolError) as problem:
+                await it.desk.place(replace(it.party, look=look), MARKET, token, asked)
+            refused = problem.value
             assert refused.code == "VENUE_UNAVAILABLE"
             assert "The call's time was over before anything was sent" in refused.message
             assert not it.venue.posted
@@ -132,12 +158,12 @@ def test_an_order_that_could_not_be_judged_in_time_is_not_sent_and_can_be_placed
     run(main())
 
 
-def test_a_call_without_time_begins_nothing(tmp_path: Path) -> None:
+def test_a_call_without_time_begins_nothing(tmp_path: Path, time: Time) -> None:
     async def main() -> None:
         async with trader(tmp_path) as it:
             token = (await it.preview(MARKET))["preview_token"]
-            asked = call(it, -0.5)
-            refused = await late(it.desk.place(it.party, MARKET, token, asked), asked)
+            asked, time.is_over = call(it), lambda: True
+            refused = await late(it, it.desk.place(it.party, MARKET, token, asked), asked, time)
             assert refused.code == "VENUE_UNAVAILABLE"
             assert not it.venue.posted
 
@@ -146,15 +172,15 @@ def test_a_call_without_time_begins_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by", ["client_order_id", "order_id"])
 def test_a_cancel_that_is_not_answered_in_time_is_told_as_unknown_and_written_down_later(
-    tmp_path: Path, by: str
+    tmp_path: Path, by: str, time: Time
 ) -> None:
     async def main() -> None:
         async with trader(tmp_path) as it:
             placed = await it.place(LIMIT)
             it.venue.cancel_gate = asyncio.Event()
-            asked = call(it)
+            asked, time.is_over = call(it), lambda: it.venue.cancels == 1
             which: dict[str, Any] = {by: placed[by]}
-            unknown = await late(it.desk.cancel(it.party, asked, "BTCUSDT", **which), asked)
+            unknown = await late(it, it.desk.cancel(it.party, asked, "BTCUSDT", **which), asked, time)
             assert unknown.code == "OUTCOME_UNKNOWN"
             assert f"order_id {placed[by]})" in unknown.message
             assert placed[by] in (unknown.details or {}).values()
@@ -168,7 +194,7 @@ def test_a_cancel_that_is_not_answered_in_time_is_told_as_unknown_and_written_do
 
 
 def test_an_outcome_that_is_being_written_down_is_the_answer_though_time_is_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: Time
 ) -> None:
     async def main() -> None:
         async with trader(tmp_path) as it:
@@ -180,17 +206,15 @@ def test_an_outcome_that_is_being_written_down_is_the_answer_though_time_is_over
                 def made(ref: str, order: Any) -> Any:
                     found = answer(ref, order)
                     inside.set()
-                    assert goes_on.wait(10)
+                    assert goes_on.wait(BOUND)
                     return found
 
                 return tell(news, answer=None if answer is None else made, **more)
 
             monkeypatch.setattr(it.desk.ledger, "tell", slowly)
-            asked = call(it, 1.5)
+            asked, time.is_over = call(it), inside.is_set
             placing = asyncio.create_task(it.desk.place(it.party, MARKET, shown["preview_token"], asked))
-            await eventually(inside.is_set)
-            over = asked.deadline - it.desk.pace.answer
-            await eventually(lambda: asyncio.get_running_loop().time() > over + 0.05)
+            await eventually(lambda: time.has_ended)
             assert not placing.done()
             goes_on.set()
             assert (await placing)["status"] == "FILLED"
@@ -199,7 +223,7 @@ def test_an_outcome_that_is_being_written_down_is_the_answer_though_time_is_over
     run(main())
 
 
-def test_a_caller_that_gives_up_and_a_deadline_after_it_lose_nothing(tmp_path: Path) -> None:
+def test_a_caller_that_gives_up_and_a_deadline_after_it_lose_nothing(tmp_path: Path, time: Time) -> None:
     async def main() -> None:
         async with trader(tmp_path) as it:
             it.venue.gate = asyncio.Event()
@@ -208,20 +232,21 @@ def test_a_caller_that_gives_up_and_a_deadline_after_it_lose_nothing(tmp_path: P
             placing = asyncio.create_task(it.desk.place(it.party, MARKET, shown["preview_token"], asked))
             await it.venue.arrived.wait()
             placing.cancel()
-            assert (await late(placing, asked)).code == "OUTCOME_UNKNOWN"
+            time.is_over = lambda: True
+            assert (await late(it, placing, asked, time)).code == "OUTCOME_UNKNOWN"
             it.venue.gate.set()
             await eventually(lambda: state(it, shown["client_order_id"]) == "FILLED")
 
     run(main())
 
 
-def test_a_desk_that_closes_waits_for_work_whose_call_has_gone(tmp_path: Path) -> None:
+def test_a_desk_that_closes_waits_for_work_whose_call_has_gone(tmp_path: Path, time: Time) -> None:
     async def main() -> None:
         async with trader(tmp_path) as it:
-            it.venue.gate = asyncio.Event()
+            it.venue.gate, time.is_over = asyncio.Event(), it.venue.arrived.is_set
             shown = await it.preview(MARKET)
             asked = call(it)
-            await late(it.desk.place(it.party, MARKET, shown["preview_token"], asked), asked)
+            await late(it, it.desk.place(it.party, MARKET, shown["preview_token"], asked), asked, time)
             asyncio.get_running_loop().call_later(0.05, it.venue.gate.set)
         assert it.kinds() == ["intent", "outcome"]
 

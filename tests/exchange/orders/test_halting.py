@@ -12,7 +12,7 @@ import pytest
 
 from tests.exchange.orders.desks import MARKET, trader
 from tests.exchange.orders.lying import Lie
-from tests.support import run
+from tests.support import BOUND, run
 from tracedesk.errors import ToolError
 from tracedesk.exchange.orders import desk as desks
 from tracedesk.exchange.orders.halting import SIGNAL
@@ -95,7 +95,7 @@ def test_a_signal_is_the_switch_too(tmp_path: Path) -> None:
             )
             await started.start()
             os.kill(os.getpid(), SIGNAL)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(BOUND):
                 while it.venue.resting() or "swept" not in it.kinds():  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             assert (await it.refusal()).code == "HALTED"

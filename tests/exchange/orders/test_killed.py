@@ -11,7 +11,7 @@ import pytest
 
 from tests.exchange.orders.desks import START_NS, Brisk, trader
 from tests.exchange.orders.lying import LyingVenue, serving
-from tests.support import ROOT, run
+from tests.support import BOUND, ROOT, run
 
 SCRIPT = """
 import asyncio, sys
@@ -55,12 +55,12 @@ def test_what_a_killed_desk_sent_is_found_by_the_next_and_never_sent_again(
             child = await asyncio.create_subprocess_exec(
                 sys.executable, "-c", SCRIPT, str(tmp_path), address, cwd=ROOT
             )
-            await asyncio.wait_for(venue.arrived.wait(), 30)
+            await asyncio.wait_for(venue.arrived.wait(), BOUND)
             child.send_signal(signal.SIGKILL)
             await child.wait()
             venue.gate.set()
             (name,) = venue.posted
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(BOUND):
                 while venue.lies:  # noqa: ASYNC110
                     await asyncio.sleep(0.005)
         async with trader(tmp_path, venue=venue, clock=clock) as it:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.exchange.orders.desks import Trader, trader
 from tests.exchange.orders.test_halting import DROPPED
-from tests.support import run
+from tests.support import BOUND, run
 from tracedesk.errors import ToolError
 from tracedesk.exchange.orders.desk import OrderDesk, Pace
 from tracedesk.exchange.orders.party import Party
@@ -228,7 +228,7 @@ def test_orders_of_an_earlier_desk_are_cancelled_after_a_silence_too(tmp_path: P
             await it.place()
             later = _desk(it, it.party)
             await later.start()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(BOUND):
                 while it.kinds()[-1] != "dead_man":  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             await later.stop()

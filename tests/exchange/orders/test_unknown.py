@@ -10,7 +10,7 @@ import pytest
 
 from tests.exchange.orders.desks import MARKET, Trader, trader
 from tests.exchange.orders.lying import Lie
-from tests.support import run
+from tests.support import BOUND, run
 from tracedesk.errors import ToolError
 from tracedesk.exchange.client.client import Client
 from tracedesk.exchange.client.signing import Credentials
@@ -435,7 +435,7 @@ def test_a_desk_asks_by_itself_about_what_an_earlier_one_left(tmp_path: Path) ->
                 tmp_path, it.desk.settings, SystemClock(), None, lambda: opened, gather=gather, pace=quick
             )
             await later.start()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(BOUND):
                 while status_of(it, name) != "FILLED":  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             await later.stop()

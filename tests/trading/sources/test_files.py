@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.trading.sources.parts import NOW, at
+from tests.support import BOUND
 from tracedesk.market import calendar
 from tracedesk.primitives import json
 from tracedesk.primitives.time import DAY
@@ -191,7 +192,7 @@ def test_only_a_regular_file_is_read(tmp_path: Path, make: Callable[[Path], None
     kinds = {"bars": Files.quotes, "quot": Files.quotes, "fund": Files.fundamentals}
     files = Files(tmp_path)
     asked = kinds[name[:4]](files, ["PIPE"], NOW) if name[:4] in kinds else files.news(["PIPE"], 0, NOW)
-    error = ask(asyncio.wait_for(asked, 10)).failures["PIPE"]
+    error = ask(asyncio.wait_for(asked, BOUND)).failures["PIPE"]
     assert (error.code, f"{name} is not a regular file" in error.message) == ("DATA_UNAVAILABLE", True)
 
 
@@ -205,13 +206,13 @@ def test_who_waits_for_a_slow_file_keeps_nobody_else_waiting(
     def slow(name: str, raw: bytes) -> tables.Bars:
         if "SLOW" in name:
             begun.set()
-            assert release.wait(10)
+            assert release.wait(BOUND)
         return parse(name, raw)
 
     async def scene() -> None:
         waiting = asyncio.create_task(files.daily(["SLOW"], 2, NOW))
-        await asyncio.to_thread(begun.wait, 10)
-        other = await asyncio.wait_for(files.daily(["ACME"], 2, NOW), 10)
+        await asyncio.to_thread(begun.wait, BOUND)
+        other = await asyncio.wait_for(files.daily(["ACME"], 2, NOW), BOUND)
         assert (set(other.values), waiting.done()) == ({"ACME"}, False)
         release.set()
         assert set((await waiting).values) == {"SLOW"}

@@ -61,7 +61,7 @@ async def answered(
     Work that has not begun by then, or when the caller gives up, is ended and has done nothing.
     """
     while not work.done():
-        left = until - asyncio.get_running_loop().time()
+        left = _time_left(until)
         if left <= 0:
             break
         try:
@@ -77,6 +77,10 @@ async def answered(
         work.add_done_callback(_forgotten)
         raise late()
     return await whatever_happens(work)
+
+
+def _time_left(until: float) -> float:
+    return until - asyncio.get_running_loop().time()
 
 
 async def _is_ended(work: asyncio.Task[T]) -> bool:
