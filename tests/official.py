@@ -31,9 +31,13 @@ class _Agent(Protocol):
 async def connected(
     transport: str, mode: Mode, home: Path, toolset: str, agent: AbstractAsyncContextManager[_Agent]
 ) -> AsyncGenerator[Client]:
-    """A client of a desk of its own: a subprocess on pipes, or `agent`'s socket with the owner's token."""
+    """A client of a desk of its own: a subprocess on pipes, or `agent`'s socket with the owner's token.
+
+    The subprocess reads the projects beside the home.
+    """
     if transport == "stdio":
         words = ["-m", "tracedesk.cli", "--home", str(home), "serve", "--stdio", "--toolsets", toolset]
+        words += ["--root", str(home.parent)]
         server = StdioServerParameters(command=sys.executable, args=words, cwd=str(home.parent))
         async with Client(server, mode=mode) as client:
             yield client

@@ -35,7 +35,7 @@ EXPECTED = {
     ],
     "remember_what_was_tried.py": [
         "found: session.py",
-        "it says: Sessions: who is logged in, and until when. Defines Session, Session.refresh.",
+        "it says: Doc: «Sessions: who is logged in, and until when.» Defines Session, Session.refresh.",
         "tried before: fix-1 failed ['pytest']",
     ],
     "ask_the_desk.py": ["traced: call desk_status ok"],

@@ -253,7 +253,7 @@ def test_a_value_that_nests_deeper_than_is_taken_today_is_a_group_that_says_so(t
     intake = Intake.begin(home, id, Plan("deep"))
     for depth in (3, 260, 900):
         body = b'{"RiskType":' + b"[" * depth + b"]" * depth + b"}"
-        intake.add(Line(body, json.loads(body), EventType.RiskEvent, T0))
+        intake.add(Line(body, json.loads(body, levels=1_000), EventType.RiskEvent, T0))
     intake.finish({})
     intake.close()
     assert grouped(tmp_path, id, "RiskType") == [("(nests too deeply)", 2), ("[[[]]]", 1)]

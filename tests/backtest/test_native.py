@@ -21,7 +21,7 @@ from tests.backtest.streams import START_NS, causal
 from tests.backtest.test_recorder import projected, record
 from tests.support import run
 from tracedesk.backtest import Recorder, native, runs, schema
-from tracedesk.backtest.bodies import encode, plain
+from tracedesk.backtest.bodies import DEEPEST, encode, plain
 from tracedesk.backtest.model import EventType
 from tracedesk.backtest.query import Recording
 from tracedesk.backtest.schema import ORDER_TEXT, POSITION_TEXT, SYMBOL_TEXT
@@ -288,7 +288,7 @@ def test_odd_properties_are_written_or_refused_as_python_does(tmp_path: Path, pr
         assert outcome(tmp_path, properties) == natively
 
 
-@pytest.mark.parametrize("depth", [99, 100, 101])
+@pytest.mark.parametrize("depth", [DEEPEST - 1, DEEPEST, DEEPEST + 1])
 def test_nesting_has_one_bound_on_either_way(tmp_path: Path, depth: int) -> None:
     value: Any = 1
     for _ in range(depth - 1):
@@ -297,7 +297,7 @@ def test_nesting_has_one_bound_on_either_way(tmp_path: Path, depth: int) -> None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(SWITCH, "off")
         assert outcome(tmp_path, {"a": value}) == natively
-    assert isinstance(natively, tuple) == (depth > 100)
+    assert isinstance(natively, tuple) == (depth > DEEPEST)
 
 
 @pytest.mark.parametrize(

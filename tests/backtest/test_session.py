@@ -124,7 +124,7 @@ def test_six_calls_lead_from_a_loss_to_the_rejected_orders_reason(tmp_path: Path
             assert method() == "cl100k_base"
             assert session.tokens <= MOST_TOKENS
             assert end["state"]["pnl"]["total"] < 0
-            assert "was rejected: Insufficient margin" in why["summary"]
+            assert "was rejected: «Insufficient margin" in why["summary"]
             assert [step["eventType"] for step in why["chain"]][-2:] == ["OrderPlaced", "OrderRejection"]
 
     run(main())

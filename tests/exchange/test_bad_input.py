@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.exchange.desks import BUY, agent
 from tests.support import run
+from tracedesk.wire.auth import Tokens
 
 BAD_URIS = [
     "binance://market/",
@@ -111,16 +112,14 @@ def test_a_filter_that_fails_is_named_with_its_field(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_token_that_is_foreign_stale_used_or_for_another_order_places_nothing(tmp_path: Path) -> None:
+def test_a_token_that_is_foreign_used_or_for_another_order_places_nothing(tmp_path: Path) -> None:
     async def main() -> None:
-        async with agent(tmp_path, {"preview_seconds": 1}) as client:
+        async with agent(tmp_path) as client:
             owner = client.owner()
-            session = await owner.session()
+            stranger = client.bearing(Tokens(tmp_path).issue("bob", ["read", "trade"]))
             foreign = (await owner.call("preview_order", **BUY))["preview_token"]
-            body = {"name": "place_order", "arguments": {**BUY, "preview_token": foreign}}
-            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": body}
-            reply = await session.client.post("/mcp", message)
-            assert reply.envelope["error"]["code"] == "PREVIEW_INVALID"
+            told = await stranger.refused("place_order", **BUY, preview_token=foreign)
+            assert told["code"] == "PREVIEW_INVALID"
             other = await owner.refused("place_order", **{**BUY, "quantity": "0.02"}, preview_token=foreign)
             assert other["code"] == "PREVIEW_INVALID"
             assert (await owner.refused("place_order", **BUY, preview_token="pv_x"))[

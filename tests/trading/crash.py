@@ -24,7 +24,7 @@ import uvloop
 
 from tests.journal.forks import Server, fork_server, say_ready
 from tests.trading import kills
-from tests.trading.kills import SYMBOLS, Killer, acknowledge, serve
+from tests.trading.kills import SYMBOLS, Killer, acknowledge, is_begun, serve
 from tracedesk.config import Settings
 from tracedesk.desk import Desk, open_desk
 from tracedesk.market import calendar
@@ -302,7 +302,7 @@ class Inquest:
     def examine(self, answers: list[bytes]) -> list[str]:
         """What is wrong after a kill, with one more step perhaps in flight."""
         assert self._script[len(answers)].number == len(answers), "the script is known that far"
-        if not self._path.exists():
+        if not is_begun(self._path):
             return ["the ledger is gone"] if answers else []
         with LedgerReader(self._path) as ledger, ledger.at_once() as now:
             problems = [p for entry in now.entries(self._seen, 10**6) for p in self._read(entry)]

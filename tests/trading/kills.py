@@ -11,6 +11,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Final
 
 from tests.journal import forks
 from tests.journal.forks import Server
+from tracedesk.journal.sqlite import connect
 from tracedesk.market.dataset import EMBEDDED
 from tracedesk.trading import audit
 
@@ -44,6 +46,14 @@ def serve(live: Callable[[str], None]) -> None:
 
 def acknowledge(number: int, code: str | None, body: bytes) -> None:
     forks.say(b"ack %d %s %s" % (number, (code or "ok").encode(), body))
+
+
+def is_begun(ledger: Path) -> bool:
+    """Whether a desk has lived long enough to make its ledger's tables."""
+    if not ledger.exists():
+        return False
+    with closing(connect(ledger, read_only=True)) as connection:
+        return next(connection.execute("SELECT count(*) FROM sqlite_master"))[0] > 0
 
 
 @dataclass(slots=True)

@@ -178,6 +178,8 @@ class Harness(Killer):
 
     def _look(self) -> None:
         """Where the kill fell."""
+        if not kills.is_begun(self._home / "ledger.db"):
+            return
         with LedgerReader(self._home / "ledger.db") as ledger:
             sent = {order.id for order, state in ledger.open_orders() if state.status == "sent"}
         known = self._at.orders if sent else {}

@@ -94,7 +94,10 @@ def test_health_has_counts_only_and_they_move(tmp_path: Path) -> None:
             assert found["status"] == "ok"
             assert found["calls"] == 1
             assert found["sessions"] == 1
-            assert all(isinstance(v, int) for k, v in found.items() if k not in ("status", "version"))
+            assert found["problems"] == []
+            assert all(
+                isinstance(v, int) for k, v in found.items() if k not in ("status", "version", "problems")
+            )
 
     run(main())
 

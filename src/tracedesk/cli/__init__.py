@@ -50,7 +50,7 @@ tracedesk = LazyGroup(
         ),
         "backup": ("tracedesk.cli.backup:backup", "Copy a home while desks use it, or check such a copy."),
         "prune": ("tracedesk.cli.prune:prune", "Remove old ended streams, leaving their manifests."),
-        "forget": ("tracedesk.cli.forget:forget", "Remove one call, event or payload for good."),
+        "forget": ("tracedesk.cli.forget:forget", "Remove the call, event or payload behind REF for good."),
         "token": ("tracedesk.cli.token:token", "List, add and revoke bearer tokens."),
         "hosts": ("tracedesk.cli.hosts:hosts", "List and stop the long-lived processes of a home."),
     },

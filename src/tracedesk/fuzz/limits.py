@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tracedesk.errors import ToolError
 from tracedesk.fuzz.project import CompileError
-from tracedesk.hosts import confined
+
+if TYPE_CHECKING:
+    from tracedesk.hosts import confined
 
 MIB: Final = 1 << 20
 
@@ -67,6 +69,8 @@ class Budget:
 
     def compiler(self, counts: Literal["address_space", "data"] = "address_space") -> confined.Limits:
         """The limits of one run of a compiler."""
+        from tracedesk.hosts import confined  # a desk that only lists its tools starts nothing
+
         seconds = self.spare("the compilation", self.limits.compile_seconds)
         return confined.Limits(self.limits.compiler_memory_mb * MIB, counts, seconds)
 

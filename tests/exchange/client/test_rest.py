@@ -444,7 +444,7 @@ def test_too_many_orders_of_one_account_stops_its_orders_and_nothing_else() -> N
 def test_a_request_that_would_break_the_limit_is_refused_before_the_venue_does() -> None:
     async def main() -> None:
         async with bench() as given:
-            used = Said(headers={"X-MBX-USED-WEIGHT-1M": "5900"})
+            used = Said(headers={"X-MBX-USED-WEIGHT-1M": "5600"})
             given.venue.script("GET", "ping", used)
             await given.client.public.ping()
             refusal = await _refusal(given.client.public.depth("BTCUSDT", 5000))

@@ -28,11 +28,11 @@ class Time:
 
     def __init__(self) -> None:
         self.is_over: Callable[[], bool] = lambda: False
-        self.ends: set[float] = set()
+        self.end = 0.0
         self.has_ended = False
 
     def left(self, until: float) -> float:
-        self.ends.add(until)
+        self.end = until
         self.has_ended = self.is_over()
         return -1.0 if self.has_ended else 0.01
 
@@ -55,7 +55,7 @@ async def late(it: Trader, work: Any, of: Call[Any], time: Time) -> ToolError:
     """What a call fails with that is answered without an outcome, so long before its deadline as the pace says."""
     with pytest.raises(ToolError) as problem:
         await work
-    assert time.ends == {of.deadline - it.desk.pace.answer}
+    assert time.end == of.deadline - it.desk.pace.answer
     return problem.value
 
 
