@@ -127,6 +127,7 @@ def _found(home: Home, connection: Connection, ref: str) -> _Target:
     event = _EVENT.fullmatch(ref)
     row = _event_row(connection, event[1], int(event[2])) if event else _call_row(connection, ref)
     if row is None:
+        _refuse_held(home, [ref.removeprefix(PREFIX)])  # the call's own record may still be on its way
         raise ForgetError(f"There is no call or event {ref}; `tracedesk trace tail` lists calls.")
     _take(connection, row, target)
     return target
@@ -196,7 +197,11 @@ def _refs(target: _Target) -> list[str]:
 def _refuse_ledger(home: Home, target: _Target) -> None:
     """Refuse what the ledgers rest on: the calls that changed them, and the evidence that they cite."""
     names = [ref.removeprefix(PREFIX) for _, _, ref in target.events.values() if ref.startswith(PREFIX)]
-    held = next((name for name in (*names, *target.own) if _is_in_ledger(home, name)), None)
+    _refuse_held(home, [*names, *target.own])
+
+
+def _refuse_held(home: Home, names: Sequence[str]) -> None:
+    held = next((name for name in names if _is_in_ledger(home, name)), None)
     if held is not None:
         raise ForgetError(
             f"A ledger rests on {held}: what a trade was made from is never forgotten. "

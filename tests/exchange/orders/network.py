@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -78,7 +79,7 @@ class Network:
         upstream = await asyncio.open_connection(self.host, self.port, local_addr=(self.source, 0))
         try:
             while True:
-                request = await _message(reader)
+                request = _for(f"{self.host}:{self.port}", await _message(reader))
                 if request.startswith(_ORDER) and self.trouble != "none":
                     trouble, self.trouble = self.trouble, "none"
                     self.met[trouble] += 1
@@ -137,6 +138,11 @@ async def _asked(request: bytes, upstream: tuple[asyncio.StreamReader, asyncio.S
     upstream[1].write(request)
     await upstream[1].drain()
     return await _message(upstream[0])
+
+
+def _for(host: str, request: bytes) -> bytes:
+    """The request with the venue's own host, as a reverse proxy sends it on."""
+    return re.sub(rb"(?i)(\r\nhost:)[^\r]*", rb"\1 " + host.encode(), request, count=1)
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
