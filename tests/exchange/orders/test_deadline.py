@@ -97,7 +97,9 @@ def test_an_order_that_is_not_answered_in_time_is_told_as_unknown_and_found_afte
     run(main())
 
 
-def test_what_nobody_waits_for_any_more_is_settled_by_the_rounds_of_the_desk(tmp_path: Path, time: Time) -> None:
+def test_what_nobody_waits_for_any_more_is_settled_by_the_rounds_of_the_desk(
+    tmp_path: Path, time: Time
+) -> None:
     async def main() -> None:
         async with trader(tmp_path, pace=Pace(asks=(0.0, 1.0, 1.0))) as it:
             it.venue.gate, time.is_over = asyncio.Event(), it.venue.arrived.is_set
@@ -115,7 +117,9 @@ def test_what_nobody_waits_for_any_more_is_settled_by_the_rounds_of_the_desk(tmp
     run(main())
 
 
-def test_an_order_that_arrives_nowhere_is_resolved_though_its_call_has_gone(tmp_path: Path, time: Time) -> None:
+def test_an_order_that_arrives_nowhere_is_resolved_though_its_call_has_gone(
+    tmp_path: Path, time: Time
+) -> None:
     async def main() -> None:
         async with trader(tmp_path) as it:
             it.venue.gate, time.is_over = asyncio.Event(), it.venue.arrived.is_set
