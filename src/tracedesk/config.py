@@ -155,11 +155,12 @@ def _refuse_unknown(environ: Mapping[str, str], credentials: Iterable[str]) -> N
     plain = [f"{PREFIX}{f.name.upper()}" for f in fields(Settings) if f.name != "tables"]
     known = [*plain, *(f"{PREFIX}{name.upper()}_ROOTS" for name in ROOTED), *OTHER_VARIABLES, *credentials]
     for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in known:
+        if name.upper().startswith(PREFIX) and name not in known:
             raise BadSetting(f"{name} is not a variable of tracedesk.{_remedy(name, known)}")
 
 
 def _remedy(name: str, known: Sequence[str]) -> str:
+    name = name.upper()
     table, _, setting = name.removeprefix(PREFIX).lower().partition("_")
     if near := _nearest(name, known):
         return f"{near} Rename or unset it"

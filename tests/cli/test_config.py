@@ -91,6 +91,8 @@ def test_a_toolsets_table_is_its_own_and_a_flag_changes_one_value_of_it(shell: S
     ("name", "sentence"),
     [
         ("TRACEDESK_READONLY", "is not a variable of tracedesk. Did you mean TRACEDESK_READ_ONLY?"),
+        ("tracedesk_read_only", "Did you mean TRACEDESK_READ_ONLY?"),
+        ("Tracedesk_Readonly", "Did you mean TRACEDESK_READ_ONLY?"),
         ("TRACEDESK_PROT", "Did you mean TRACEDESK_PORT?"),
         ("TRACEDESK_CODEGRAPH_ROOT", "Did you mean TRACEDESK_CODEGRAPH_ROOTS?"),
         ("TRACEDESK_EXCHANGE_MODE", "Settings of [exchange] have none: write mode under [exchange]"),
@@ -104,7 +106,7 @@ def test_a_variable_that_is_none_is_refused_with_its_remedy(
 ) -> None:
     done = shell(*words, **{name: "1"})
     assert (done.code, done.out) == (2, "")
-    assert name in done.err
+    assert name.lower() in done.err.lower()  # a sentence begins with a capital
     assert sentence in done.err
 
 
