@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -146,6 +147,24 @@ def test_another_token_has_neither_the_owners_simulations_nor_its_previews(excha
         bound = {"tool_call_id": "buy_1", "trades": [BUY], "simulation_ref": "sim_1"}
         assert refusal(two, "trade_execute", **bound)["details"]["path"] == ["simulation_ref"]
         assert succeeds(one, "place_order", **ORDER, preview_token=token)["status"] == "FILLED"
+
+
+@pytest.mark.parametrize("over", [http_desk, stdio_desk])
+def test_the_kill_signal_halts_the_home_and_ends_no_desk_whatever_it_serves(
+    tmp_path: Path, over: Callable[..., Any]
+) -> None:
+    """A desk without the exchange toolset, or one that has not opened it yet, would die of the signal."""
+    with over(tmp_path, "--toolsets", "trading") as desk:
+        succeeds(desk, "desk_status")
+        desk.process.send_signal(signal.SIGUSR1)
+
+        def halted() -> str | None:
+            succeeds(desk, "desk_status")
+            file = tmp_path / "exchange.halt"
+            return file.read_text(encoding="utf-8") if file.exists() else None
+
+        assert "SIGUSR1" in eventually(halted)
+        assert desk.process.poll() is None
 
 
 # --- a user's yes ------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import signal
 import socket
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -33,6 +34,7 @@ def run(main: Any) -> None:
 def stdio(settings: Settings, extra: Iterable[Toolset[Any]] = ()) -> None:
     """Serve one client over stdin and stdout; it is answered before the toolsets are open."""
     _calm()
+    _halt_by_signal(settings)
     from tracedesk.wire.stdio import private_pipes
     from tracedesk.wire.stdio import run as run_stdio
 
@@ -63,6 +65,7 @@ def http(
 ) -> None:
     """Serve over HTTP; `ready(url, token)` is called once the port answers."""
     _calm()
+    _halt_by_signal(settings)
     from tracedesk.wire.http import Bind
     from tracedesk.wire.http import run as run_http
     from tracedesk.wire.quota import Room
@@ -85,6 +88,7 @@ def grpc(
 ) -> None:
     """Serve over gRPC on this machine; `ready(address, token)` is called once the port answers."""
     _calm()
+    _halt_by_signal(settings)
     from tracedesk.wire.grpc import run as run_grpc
     from tracedesk.wire.quota import raised_descriptors
 
@@ -171,6 +175,22 @@ def _open(
     from tracedesk.desk import open_desk
 
     return open_desk(settings, extra=extra, lazily=lazily)
+
+
+def _halt_by_signal(settings: Settings) -> None:
+    """Throw the kill switch of the home on SIGUSR1, which would end a process that takes no notice of it.
+
+    The order desk takes the signal over once the exchange toolset is open, and cancels what rests.
+    """
+
+    def halt(*_: Any) -> None:
+        from tracedesk.exchange.orders.halting import BY_SIGNAL
+        from tracedesk.exchange.orders.switch import Switch
+        from tracedesk.primitives.time import SystemClock
+
+        Switch(settings.home, SystemClock()).throw(*BY_SIGNAL)
+
+    signal.signal(signal.SIGUSR1, halt)
 
 
 def _calm() -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SIGNAL: Final = signal.SIGUSR1
+BY_SIGNAL: Final = ("the signal SIGUSR1", "signal")
+"""Reason and origin of a halt by that signal."""
 
 
 class Halting:
@@ -163,7 +165,7 @@ class Halting:
 
     def _on_signal(self) -> None:
         """The next look cancels everything; from this moment on nothing is sent."""
-        self._desk.switch.throw("the signal SIGUSR1", "signal")
+        self._desk.switch.throw(*BY_SIGNAL)
 
 
 def _listen(react: Any) -> bool:
