@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from grpc.aio import AioRpcError  # pyright: ignore[reportMissingTypeStubs]
 
 from tests.fixtures.ward import ward
 from tests.other_user import UID, Answer, OtherUser, become, needs_root, other_user, proxy_of, running
@@ -145,7 +146,21 @@ def test_a_proxy_of_another_user_lends_nobody_the_own_users_reading(tmp_path: Pa
     run(main())
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP", "X-Forwarded-Host"])
+PROXIES: Final = (
+    *(
+        "X-Forwarded-For",
+        "Forwarded",
+        "Via",
+        "X-Real-IP",
+        "X-Forwarded-Host",
+        "X-Forwarded-Port",
+        "X-Client-IP",
+    ),
+    *("True-Client-IP", "CF-Connecting-IP", "X-Envoy-External-Address", "X-Original-Forwarded-For"),
+)
+
+
+@pytest.mark.parametrize("header", PROXIES)
 def test_what_a_proxy_hands_on_needs_a_token_whoever_runs_the_proxy(tmp_path: Path, header: str) -> None:
     async def main() -> None:
         async with desk_client(tmp_path) as client:
@@ -236,6 +251,19 @@ print(json.dumps({
 }), flush=True)
 """
 )
+
+
+@pytest.mark.parametrize("header", ["x-forwarded-for", "via", "x-envoy-external-address"])
+def test_over_grpc_too_what_a_proxy_hands_on_needs_a_token(tmp_path: Path, header: str) -> None:
+    async def main() -> None:
+        async with grpc_desk(tmp_path) as client:
+            assert await client.invoke("say") is not None
+            assert await client.invoke("say", metadata=((header, "203.0.113.7"), *client.bearer)) is not None
+            with pytest.raises(AioRpcError) as refused:
+                await client.invoke("say", metadata=((header, "203.0.113.7"),))
+            assert refused.value.code().name == "UNAUTHENTICATED"
+
+    run(main())
 
 
 @needs_root

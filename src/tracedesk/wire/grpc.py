@@ -26,7 +26,7 @@ from tracedesk.wire.dispatch import Dispatch, Origin
 from tracedesk.wire.documents import ARGUMENTS
 from tracedesk.wire.door import Silence
 from tracedesk.wire.encode import Reply
-from tracedesk.wire.guard import Guard
+from tracedesk.wire.guard import Guard, is_forwarded
 from tracedesk.wire.publish import portable
 from tracedesk.wire.request import Refused
 from tracedesk.wire.watches import Watch, Watches
@@ -297,8 +297,12 @@ class Provider:
 
     def _identify(self, context: Any) -> Identity:
         metadata = context.invocation_metadata()
-        is_named = any(key == "authorization" for key, _ in metadata or ())
-        uid = None if is_named else self.uids.of(_ends(context.peer(), self.port))
+        names = [key for key, _ in metadata or ()]
+        uid = (
+            None
+            if "authorization" in names or is_forwarded(names)
+            else self.uids.of(_ends(context.peer(), self.port))
+        )
         return _bearer(self.guard, metadata, uid)
 
 

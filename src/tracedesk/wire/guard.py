@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,8 +13,20 @@ from tracedesk.wire.origins import Names
 from tracedesk.wire.request import Refused, Request
 
 _FORWARDED: Final = frozenset(
-    ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+    (
+        "forwarded",
+        "via",
+        "proxy-connection",
+        "cf-connecting-ip",
+        "fastly-client-ip",
+        "true-client-ip",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "x-original-forwarded-for",
+        "x-real-ip",
+    )
 )
+_FORWARDED_BEGINS: Final = ("x-forwarded", "x-envoy-")
 """Headers of a proxy: the user behind its connection is then not the one who asks."""
 METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
 
@@ -45,8 +58,7 @@ class Guard:
 
     def identify(self, request: Request) -> Identity:
         """Return the sender's identity; a wrong token is refused, without one the desk's own user reads."""
-        is_forwarded = not _FORWARDED.isdisjoint(request.headers)
-        uid = None if is_forwarded else request.caller_uid
+        uid = None if is_forwarded(request.headers) else request.caller_uid
         return self.bearer(request.headers.get("authorization"), uid)
 
     def bearer(self, header: str | None, uid: int | None) -> Identity:
@@ -78,6 +90,11 @@ class Guard:
         if refused.authenticated:
             return 403, self.challenge("insufficient_scope", refused.scope)
         return 401, self.challenge(scope=refused.scope)
+
+
+def is_forwarded(headers: Iterable[str]) -> bool:
+    """True when the names of a request's headers, in lower case, include one that proxies add."""
+    return any(name in _FORWARDED or name.startswith(_FORWARDED_BEGINS) for name in headers)
 
 
 def metadata(base: str) -> dict[str, object]:
