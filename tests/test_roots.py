@@ -45,6 +45,12 @@ def test_a_named_folder_is_taken_wherever_it_is() -> None:
     assert assumed([Path("/etc")], ROOT) == (Path("/etc"),)
 
 
+@pytest.mark.parametrize("folder", ["/home/somebody", "/Users/somebody"])
+def test_nobodys_home_is_assumed_whoever_runs_the_desk(folder: str) -> None:
+    assert not is_possible(Path(folder))
+    assert is_possible(Path(folder) / "shop")
+
+
 @pytest.mark.parametrize("over", [stdio_desk, http_desk])
 @pytest.mark.parametrize("folder", ["/", "nowhere"])
 def test_a_desk_that_starts_outside_a_project_indexes_and_fuzzes_nothing_until_a_root_is_named(

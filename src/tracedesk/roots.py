@@ -48,6 +48,9 @@ _ITSELF: Final = (
 )
 """Folders that are never a project themselves; those in them may be."""
 
+_HOMES: Final = (Path("/home"), Path("/Users"))
+"""Folders of users' homes, none of which is a project, whoever runs the desk."""
+
 
 def project_of(folder: Path) -> Path | None:
     """The innermost project that a folder lies in; None outside of one."""
@@ -60,7 +63,7 @@ def is_possible(folder: Path) -> bool:
     real = folder.resolve()
     if any(real.is_relative_to(system) for system in _WHOLLY):
         return False
-    return real != _home() and real not in map(Path, _ITSELF)
+    return real != _home() and real.parent not in _HOMES and real not in map(Path, _ITSELF)
 
 
 def assumed(roots: Iterable[Path], folder: Path | None = None) -> tuple[Path, ...]:
