@@ -51,6 +51,25 @@ def test_nobodys_home_is_assumed_whoever_runs_the_desk(folder: str) -> None:
     assert is_possible(Path(folder) / "shop")
 
 
+def test_a_home_inside_a_root_shows_no_token_and_no_key_to_a_tool(tmp_path: Path) -> None:
+    home = tmp_path / "project" / ".desk"
+    home.mkdir(parents=True)
+    (home.parent / "one.py").write_text("def one(): ...\n", encoding="utf-8")
+    (home / "main.keys").write_text("api_key = ABCDEFGHIJKLMNOP\n", encoding="utf-8")
+    project = {"project_root": str(home.parent)}
+    with http_desk(home, "--toolsets", "codegraph,fuzz", "--root", str(home.parent)) as desk:
+        index = succeeds(desk, "graph_index_project", **project, files=["."])
+        assert index["indexed_files"] == ["one.py"]
+        for name in ("main.keys", "tokens.json", "format.json", "run/.lock"):
+            named = f".desk/{name}"
+            shown = succeeds(desk, "graph_context_for_files", **project, files=[named])["contexts"]
+            assert [each["status"] for each in shown] == ["skipped"], shown
+            assert "ABCDEFGHIJKLMNOP" not in json.dumps(shown)
+            refused = refusal(desk, "graph_index_project", **project, files=[named])
+            assert refused["code"] == "INVALID_PARAMETER", refused
+            assert "never opened" in json.dumps(refusal(desk, "start_campaign", path=str(home / name)))
+
+
 @pytest.mark.parametrize("over", [stdio_desk, http_desk])
 @pytest.mark.parametrize("folder", ["/", "nowhere"])
 def test_a_desk_that_starts_outside_a_project_indexes_and_fuzzes_nothing_until_a_root_is_named(

@@ -15,10 +15,11 @@ from typing import Any, Final
 import tracedesk
 from tracedesk.primitives import json
 from tracedesk.primitives.disk import sync
+from tracedesk.primitives.paths import HOME_FILES
 from tracedesk.primitives.time import Clock, SystemClock, format
 
-FILE: Final = "format.json"
-LOCK: Final = "home.lock"
+FILE: Final = HOME_FILES[1]
+LOCK: Final = HOME_FILES[0]
 FOLDERS: Final = ("runs", "campaigns", "payloads", "run", "inbox", "logs")
 PATIENCE: Final = 30.0
 """Seconds to wait for a migration, backup or prune of another process."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracedesk.home import Home
 from tracedesk.primitives.paths import Jail, Location, PathRefused
 
 SECRET = b"the secret outside"
@@ -58,6 +59,19 @@ def test_a_resolved_path_is_real_and_relative_to_its_root(jail: Jail, root: Path
     assert jail.resolve(str(root), ".") == Location(real, ".")
     assert jail.resolve(None, ".").path == real
     assert jail.resolve(None, "src/not-yet.py").path == os.path.join(real, "src", "not-yet.py")
+
+
+def test_the_home_of_a_desk_is_never_opened_whichever_root_it_lies_in(root: Path, tmp_path: Path) -> None:
+    home = root / "deep" / "home"
+    Home.open(home)
+    (home / "token").write_text("td_secret")
+    (root / "link").symlink_to(home / "token")
+    for jail, base in ((Jail([root]), str(root)), (Jail([home]), str(home)), (Jail([tmp_path]), None)):
+        for path in (str(home / "token"), str(home / "run" / "x"), str(root / "link"), str(home)):
+            with pytest.raises(PathRefused) as refused:
+                jail.resolve(base, path)
+            assert refused.value.reason == "outside"
+    assert Jail([home / "run"]).resolve(None, "x").relative == "x", "a desk writes below its own home"
 
 
 def test_a_root_given_through_a_symlink_is_taken_by_its_real_path(root: Path, tmp_path: Path) -> None:

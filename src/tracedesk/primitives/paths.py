@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +18,9 @@ MAX_NAME = 255
 
 PRIVATE = "tracedesk-private"
 """The name of folders that hold what no tool may show, in whichever root they lie."""
+
+HOME_FILES = ("home.lock", "format.json")
+"""Files that a desk's home has, and no other folder: it holds tokens, keys and other people's data."""
 
 Reason = Literal[
     "empty",
@@ -107,6 +110,8 @@ class Jail:
             raise self._refused("outside", path, "lies outside the root")
         if PRIVATE in real.split("/"):
             raise self._refused("outside", path, "lies in a folder that is never opened")
+        if any(map(is_home, _folders(base, relative))):
+            raise self._refused("outside", path, "lies in the home of a desk, which is never opened")
         return Location(base, relative)
 
     def open_read(self, root: str | None, path: str) -> BinaryIO:
@@ -215,6 +220,21 @@ class Jail:
 
     def _refused(self, reason: Reason, path: str, problem: str) -> PathRefused:
         return PathRefused(reason, f"{_shown(path)} {problem} (configured roots: {', '.join(self._roots)})")
+
+
+def is_home(folder: str) -> bool:
+    """True for the home of a desk."""
+    return all(os.path.lexists(f"{folder}/{name}") for name in HOME_FILES)
+
+
+def _folders(base: str, relative: str) -> Iterator[str]:
+    """The folders from the root down to a place below it, which may be one of them."""
+    yield base
+    if relative != ".":
+        place = base
+        for part in relative.split("/"):
+            place = f"{place}/{part}"
+            yield place
 
 
 def _configured(root: str) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 from tracedesk.codegraph.graph.ignore import Ignore, builtin
 from tracedesk.codegraph.graph.limits import DEEPEST, Limits, Skip
 from tracedesk.codegraph.graph.secrets import without_secrets
-from tracedesk.primitives.paths import Jail, PathRefused
+from tracedesk.primitives.paths import HOME_FILES, Jail, PathRefused
 
 Takes = Callable[[str], bool]
 """Whether a file found in a folder is of a kind that the graph reads."""
@@ -222,6 +222,9 @@ class _Walk:
         self._walked.add(folder)
         self._cancelled()
         entries = _entries(fd, self._limits.files + 1)
+        if {name for name, _ in entries}.issuperset(HOME_FILES):
+            self._scan.skip(folder, "secret")
+            return
         if not any(name == ".gitignore" for name, _ in entries):
             self._ignore.has_none(folder)
         for name, kind in entries:
