@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from tests.backtest import desks as runs
 from tests.codegraph import desks as code
-from tests.fixtures.injections import INJECTIONS, MARKS
+from tests.fixtures.injections import INJECTIONS, MARKS, ORDERS
 from tests.support import Reply, run
 from tracedesk import contracts, foreign
 from tracedesk.toolsets import built, load
@@ -49,8 +49,6 @@ def judged(name: str, reply: Reply, found: list[Any]) -> Any:
     result = reply.json["result"]
     declared: Mapping[str, str] = result["_meta"].get(foreign.META_KEY, {})
     text = result["content"][0]["text"]
-    if result["isError"]:
-        declared = {}
     if "$" not in declared:
         try:
             value: Any = json.loads(text)
@@ -73,11 +71,31 @@ def test_a_quotation_cannot_be_closed_from_inside() -> None:
         assert foreign.closed(f"Doc: {foreign.block(text)[:-3]}…").endswith("»"), text
 
 
+def test_an_order_without_blanks_is_quoted_and_a_short_name_is_not() -> None:
+    for order in ORDERS:
+        for joined in (
+            order.replace(" ", "_"),
+            order.replace(" ", "-"),
+            order.title().replace(" ", ""),
+            "".join(order.split()),
+        ):
+            assert foreign.quoted(joined).startswith("«"), joined
+    for name in ("AAPL", "src/page.py", "balanceOf(address)", "019e-4c1f:3", "insufficient_funds", ""):
+        assert foreign.quoted(name) == name
+
+
+def test_the_foreign_details_of_a_refusal_are_named_where_they_are() -> None:
+    assert foreign.fields_of_refusal({"venueMessage": "x", "httpStatus": 400}) == {
+        "error.details.venueMessage": "exchange"
+    }
+    assert foreign.fields_of_refusal(None) == {}
+
+
 def test_every_foreign_field_is_one_of_a_served_tool_or_resource() -> None:
     toolsets = load(built())
     names = {name for toolset in toolsets for name in toolset.tools}
     names |= {resource.name for toolset in toolsets for resource in toolset.resources.values()}
-    assert set(contracts.foreign()) - names == set()
+    assert set(contracts.foreign()) - names == {foreign.REFUSAL}
 
 
 def _project(folder: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -13,19 +13,41 @@ from tracedesk.primitives.text import strip_invisible
 META_KEY: Final = "tracedesk/foreign"
 """In `_meta`: the fields of an answer that strangers wrote, each with the kind of source it comes from."""
 
+REFUSAL: Final = "refusal"
+"""The name under which the foreign details of refusals are declared, whatever the tool."""
+_DETAILS: Final = "error.details."
+
 OPENING: Final = "«"
 CLOSING: Final = "»"
 _INNER: Final = str.maketrans({OPENING: "‹", CLOSING: "›"})
-_PLAIN: Final = re.compile(r"[\w.+\-/:#$%()\[\]=]{1,80}")
-"""One word, name, number or path: too short to be an instruction, and quoting each would be hard to read."""
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.,@+\-/:#$%()\[\]=]{0,80}")
+_WORD: Final = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}")
+_WORDS: Final = 3
+_LETTERS: Final = 16
+"""Words that a bare text may have, and letters of each: an order given to an agent has more, also one that
+is written without blanks."""
+
+
+def is_plain(text: str) -> bool:
+    """True for a name, number or path of a few words in ASCII: scripts without blanks write sentences so."""
+    if not _PLAIN.fullmatch(text):
+        return False
+    words = _WORD.findall(text)
+    return len(words) <= _WORDS and all(len(word) <= _LETTERS for word in words)
 
 
 def quoted(text: str) -> str:
-    """Return a stranger's text between marks that it cannot close itself; a single plain word stays bare.
+    """Return a stranger's text between marks that it cannot close itself; a short plain name stays bare.
 
     The sentence around it names the origin.
     """
-    return text if _PLAIN.fullmatch(text) else block(text)
+    return text if is_plain(text) else block(text)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return strangers' names as a list, between marks as a whole unless each is plain."""
+    text = ", ".join(names)
+    return text if all(map(is_plain, names)) else block(text)
 
 
 def block(text: str) -> str:
@@ -51,3 +73,11 @@ def _declared() -> Mapping[str, Mapping[str, str]]:
 def fields(name: str) -> Mapping[str, str]:
     """Return the foreign fields of a tool's or a resource's answer, each with the kind of its source."""
     return _declared().get(name, {})
+
+
+def fields_of_refusal(details: Mapping[str, object] | None) -> dict[str, str]:
+    """Return the foreign fields of a refusal with these details, each with the kind of its source."""
+    if not details:
+        return {}
+    found = _declared()[REFUSAL].items()
+    return {field: source for field, source in found if field.removeprefix(_DETAILS) in details}

@@ -174,7 +174,7 @@ def test_a_function_of_a_type_too_large_is_left_out_and_the_others_are_called() 
     assert "huge(uint256[100000])" not in called(made)
     assert {"set(uint256)", "told()"} <= set(called(made))
     [warning] = made.warnings
-    assert warning.startswith("Bank.huge(uint256[100000]): a type larger than")
+    assert warning.startswith("Bank.huge(uint256[100000]): «a type larger than")
     assert built(Config()).warnings == ()
 
 

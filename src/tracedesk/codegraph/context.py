@@ -180,7 +180,7 @@ def _lines_within(text: str, room: int) -> str:
             break
         room -= cost
         kept.append(line)
-    return "\n".join(kept) if kept else _beginning(text, room)
+    return closed("\n".join(kept)) if kept else _beginning(text, room)
 
 
 def _beginning(text: str, room: int) -> str:

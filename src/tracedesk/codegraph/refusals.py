@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracedesk.errors import ToolError
+from tracedesk.foreign import listed
 from tracedesk.primitives.paths import PathRefused
 
 _SHOWN = 120
@@ -53,7 +54,7 @@ def project_unnamed(known: Sequence[str]) -> ToolError:
 
 def not_in_graph(field: str, name: str, near: Sequence[str]) -> ToolError:
     """A symbol or a file that the graph does not hold."""
-    hint = f" Similar: {', '.join(near[:_LISTED])}." if near else " graph_search finds names by their parts."
+    hint = f" Similar: {listed(near[:_LISTED])}." if near else " graph_search finds names by their parts."
     message = f"{field}: the graph has no {field} {_shown(name)}.{hint}"
     return ToolError("NOT_IN_GRAPH", message, {"path": [field], "similar": list(near[:_LISTED])})
 

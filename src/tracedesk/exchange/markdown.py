@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
+from tracedesk.foreign import quoted
 from tracedesk.primitives import money
 from tracedesk.primitives.text import escape_markdown, sanitize_terminal, strip_invisible
 
 
 class Number(str):
-    """Digits of our own making, which need no escaping."""
+    """Digits or words of our own making, ready for a page."""
 
     __slots__ = ()
 
@@ -26,9 +27,18 @@ def ratio(value: float, places: int = 4) -> Number:
     return Number(f"{value:.{places}f}")
 
 
+def own(text: str) -> Number:
+    """Words of our own in one line, in which strangers' text is quoted already."""
+    return Number(escape_markdown(_in_one_line(text)))
+
+
 def plain(text: str) -> str:
-    """Text of others in one line: no controls, nothing invisible, no markup."""
-    return escape_markdown(" ".join(sanitize_terminal(strip_invisible(text)).split()))
+    """Text of others in one line, quoted: no controls, nothing invisible, no markup."""
+    return escape_markdown(quoted(_in_one_line(text)))
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(sanitize_terminal(strip_invisible(text)).split())
 
 
 def cell(value: object) -> str:

@@ -10,7 +10,7 @@ from tracedesk.errors import ToolError
 from tracedesk.exchange import flows, reading, report, resources
 from tracedesk.exchange.caller import Caller
 from tracedesk.exchange.instruments import named
-from tracedesk.exchange.markdown import page, plain
+from tracedesk.exchange.markdown import own, page, plain
 
 if TYPE_CHECKING:
     from tracedesk.exchange.feeds.market import Market
@@ -195,7 +195,7 @@ async def part(title: str, work: Awaitable[str]) -> str:
     try:
         body = await resources.within(_PATIENCE, work)
     except ToolError as problem:
-        body = f"*Data unavailable: {plain(problem.message)}*"
+        body = f"*Data unavailable: {own(problem.message)}*"
     except TimeoutError:
         body = "*Data unavailable: the venue did not answer in time.*"
     lines = body.strip().splitlines()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from tracedesk.errors import ToolError
 from tracedesk.exchange import flows, reading, resources, shapes
-from tracedesk.exchange.markdown import Number, page, plain, ratio, table
+from tracedesk.exchange.markdown import Number, own, page, plain, ratio, table
 from tracedesk.primitives import time
 
 if TYPE_CHECKING:
@@ -293,8 +293,8 @@ def shown(value: Any) -> Any:
         return "yes" if value else "no"
     if isinstance(value, float):
         return Number(f"{value:.6g}")
-    if isinstance(value, str) and _is_number(value):
-        return Number(value)
+    if isinstance(value, str):
+        return Number(value) if _is_number(value) else own(value)
     return value
 
 
@@ -303,4 +303,4 @@ def _is_number(text: str) -> bool:
 
 
 def _label(name: str) -> str:
-    return plain(name.replace("_", " "))
+    return own(name.replace("_", " "))

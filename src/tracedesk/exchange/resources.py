@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tracedesk.exchange import holdings, reading, shapes
 from tracedesk.exchange.caller import Caller
-from tracedesk.exchange.markdown import Number, number, page, plain, ratio, table
+from tracedesk.exchange.markdown import Number, number, own, page, plain, ratio, table
 from tracedesk.exchange.units import units
 from tracedesk.primitives import money, time
 
@@ -88,13 +88,13 @@ async def _asked(
 def day_table(instrument: Instrument, ticker: Mapping[str, Any]) -> str:
     """The figures of 24 hours with the places of the symbol."""
     prices = [
-        (label, number(ticker[name]) if "percent" in name else _price(instrument, ticker[name]))
+        (own(label), number(ticker[name]) if "percent" in name else _price(instrument, ticker[name]))
         for label, name in _DAY
         if name in ticker
     ]
     volumes = [
-        (f"Volume ({instrument.base})", number(ticker["volume"])),
-        (f"Volume ({instrument.quote})", number(ticker["quote_volume"])),
+        (Number(f"Volume ({plain(instrument.base)})"), number(ticker["volume"])),
+        (Number(f"Volume ({plain(instrument.quote)})"), number(ticker["quote_volume"])),
         ("Trades", ticker.get("trades")),
     ]
     return table(("Measure", "Value"), [*prices, *volumes], right=(1,))
@@ -189,7 +189,7 @@ def worth_table(found: Sequence[holdings.Holding], quote: str) -> str:
             _shown(h.price),
             _shown(h.worth),
             _share(h.worth, total),
-            h.way or "no price",
+            Number(" and ".join(map(plain, h.way.split(" and ")))) if h.way else own("no price"),
         )
         for h in found
     ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from tracedesk.foreign import quoted
 from tracedesk.fuzz import native
 from tracedesk.fuzz.keccak import keccak
 from tracedesk.fuzz.native import Engine
@@ -63,7 +64,7 @@ def usable(found: Sequence[Member], engine: Engine) -> tuple[list[Member], list[
     for member in found:
         problem = _problem(member.types, engine)
         if problem is not None:
-            left.append(f"{member.id}: {problem}")
+            left.append(f"{quoted(member.id)}: {quoted(problem)}")
         elif _problem(member.outputs, engine) is not None:
             # What it returns cannot be read, but it can be called.
             kept.append(replace(member, outputs=()))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tracedesk.foreign import listed
 from tracedesk.fuzz import oracles
 from tracedesk.fuzz.abi import Member, selector
 from tracedesk.fuzz.config import Config
@@ -175,5 +176,5 @@ def _unknown(named: Named, there: Mapping[str, str]) -> Iterator[str]:
 
 def _without(tests: Sequence[str]) -> Iterator[str]:
     if tests:
-        names = ", ".join(tests[:6]) + (f" and {len(tests) - 6} more" if len(tests) > 6 else "")
+        names = listed(tests[:6]) + (f" and {len(tests) - 6} more" if len(tests) > 6 else "")
         yield f"{names}: left out, since invariants are tried; set prefix to test to try the tests instead."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from tracedesk.foreign import listed
 from tracedesk.fuzz import reproducers
 from tracedesk.fuzz.native import Engine
 from tracedesk.fuzz.refusals import invalid
@@ -105,7 +106,7 @@ def _wanted(state: State, name: str | None) -> list[Mapping[str, Any]]:
     if not named:
         known = [str(test["name"]) for test in tests][:12]
         raise invalid(
-            "UNKNOWN_TEST", f"test: there is no test {str(name)[:80]!r}. There are: {', '.join(known)}."
+            "UNKNOWN_TEST", f"test: there is no test {str(name)[:80]!r}. There are: {listed(known)}."
         )
     return [found for test in named for found in failures(state, test)]
 

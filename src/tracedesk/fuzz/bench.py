@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tracedesk.foreign import quoted
 from tracedesk.fuzz import native, traces
 from tracedesk.fuzz.config import Config
 from tracedesk.fuzz.limits import Budget
@@ -23,7 +24,9 @@ def campaign_of(engine: Engine, document: str, budget: Budget | None = None) -> 
     except engine.LimitError as fault:
         raise budget.deployment_stopped(*fault.args) from None
     except engine.DeployError as fault:
-        raise invalid("DEPLOYMENT_FAILED", f"contract: the deployment failed: {fault}.") from None
+        raise invalid(
+            "DEPLOYMENT_FAILED", f"contract: the deployment failed: {quoted(str(fault))}."
+        ) from None
     except engine.SpecError as fault:
         raise invalid("BAD_CONFIG", f"The campaign cannot be set up: {fault}.") from None
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tracedesk.foreign import listed
 from tracedesk.fuzz import lcov, lines, marked, native, page
 from tracedesk.fuzz.config import Config, Format
 from tracedesk.fuzz.lines import ContractMap, Coverage, Tally
@@ -98,7 +99,7 @@ def chosen(whole: Summary, contract: str | None) -> Summary:
             counts = {key: row[key] for key in ("lines", "linesHit", "branches", "branchesHit")}
             return {"contracts": [kept], "overallCoverage": row["lineCoverage"], **counts}
     known = [str(row["name"]) for row in rows]
-    there = ", ".join(known) or "none"
+    there = listed(known) or "none"
     message = f"contract: {contract[:80]!r} is not part of this campaign. There are: {there}."
     raise invalid("UNKNOWN_CONTRACT", message, known=known)
 

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from tracedesk.contract import Source
 from tracedesk.errors import ToolError
+from tracedesk.foreign import quoted
 from tracedesk.fuzz import corpus_files, diary, native
 from tracedesk.fuzz.archive import Archive
 from tracedesk.fuzz.bench import Bench
@@ -207,7 +208,9 @@ class Campaigns:
         folder, _ = await start(self.home, request)
         status = await self.ask("campaign_status", {"campaign_id": folder.id}, timeout=30.0, budget=100_000)
         tests = [test["name"] for test in status["tests"]]
-        message = f"Campaign {folder.id} runs {status['contract']} with {len(status['workers'])} workers"
+        message = (
+            f"Campaign {folder.id} runs {quoted(status['contract'])} with {len(status['workers'])} workers"
+        )
         return {
             "success": True,
             "message": f"{message}, seed {status['seed']}; call campaign_status to follow it.",

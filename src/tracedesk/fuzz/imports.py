@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
+from tracedesk.foreign import quoted
 from tracedesk.fuzz.braces import hidden
 from tracedesk.fuzz.pragma import Pragma, pragmas
 from tracedesk.fuzz.project import CompileError, Source
@@ -243,8 +244,8 @@ class Sources:
                 return folder / "node_modules" / name
         raise CompileError(
             "NO_SOURCE",
-            f"{importer}: imports {name!r}, which is neither in {self._root.name}/ nor its node_modules. "
-            "Install it, or add a remapping in remappings.txt or foundry.toml.",
+            f"{quoted(importer)}: imports {name!r}, which is neither in {self._root.name}/ nor its "
+            "node_modules. Install it, or add a remapping in remappings.txt or foundry.toml.",
             importer=importer,
             imported=name,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from tracedesk.foreign import quoted
 from tracedesk.fuzz.keccak import keccak
 from tracedesk.fuzz.project import Code, CompileError, Contract, Link, Project
 
@@ -34,7 +35,9 @@ def link(project: Project, contract: Contract) -> Linked:
     """Place the libraries of a project; raises when one that the contract needs is not there."""
     for needed in _needed(project, contract):
         if not needed.runtime.data:
-            raise CompileError("NO_LIBRARY", f"{contract.name}: the library {needed.qualified} has no code.")
+            raise CompileError(
+                "NO_LIBRARY", f"{quoted(contract.name)}: the library {quoted(needed.qualified)} has no code."
+            )
     links = {link: found for each in project.contracts for link, found in _found(project, each).items()}
     addresses = {link: address_of(library) for link, library in links.items()}
     ordered = _ordered(project, dict.fromkeys(library.qualified for library in links.values()))
@@ -86,8 +89,8 @@ def _needed(project: Project, contract: Contract) -> Iterator[Contract]:
             if library is None:
                 raise CompileError(
                     "NO_LIBRARY",
-                    f"{contract.name}: needs the library {link.qualified}, which is not in the project. "
-                    "Compile the folder that holds it.",
+                    f"{quoted(contract.name)}: needs the library {quoted(link.qualified)}, which is not "
+                    "in the project. Compile the folder that holds it.",
                 )
             if library.qualified not in seen:
                 seen.add(library.qualified)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from tracedesk.foreign import quoted
 from tracedesk.fuzz.abi import Member
 from tracedesk.fuzz.config import Config, Mode
 from tracedesk.fuzz.refusals import invalid
@@ -135,7 +136,7 @@ def require_some(config: Config, contract: str, found: Sequence[Oracle]) -> None
         "foundry": "functions like invariant_x() or testFuzz_x(uint256)",
     }.get(config.mode, "functions to call")
     message = (
-        f"contract: {contract} has no tests for the mode {config.mode}: there are no {wanted}. "
+        f"contract: {quoted(contract)} has no tests for the mode {config.mode}: there are no {wanted}. "
         "Write some, set prefix, or choose another testMode."
     )
     raise invalid("NO_TESTS", message, contract=contract, mode=config.mode)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tracedesk.errors import ToolError
+from tracedesk.foreign import listed
 from tracedesk.fuzz.refusals import invalid
 from tracedesk.fuzz.sourcemap import SourceMap
 
@@ -139,14 +140,14 @@ class Project:
         if len(found) == 1:
             return found[0]
         if found:
-            several = ", ".join(c.qualified for c in found)
+            several = listed([c.qualified for c in found])
             raise invalid(
                 "AMBIGUOUS_CONTRACT", f"contract: {name!r} is in several files; name one of {several}."
             )
         known = self.names()
         raise invalid(
             "UNKNOWN_CONTRACT",
-            f"contract: there is no {name[:80]!r}. There are: {', '.join(known) or 'none with code'}.",
+            f"contract: there is no {name[:80]!r}. There are: {listed(known) or 'none with code'}.",
             known=known,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracedesk.foreign import listed, quoted
 from tracedesk.fuzz import native
 from tracedesk.fuzz.native import Campaign
 from tracedesk.fuzz.refusals import invalid
@@ -22,7 +23,7 @@ def sample(campaign: Campaign, target: Target, signature: str | None) -> dict[st
     name = function.signature if function else told["function"]
     rest = {key: told[key] for key in ("calls", "reverts", "reasons", "outputs")}
     verb = "Began to watch" if chosen else "Watching"
-    return {"function": name, **rest, "message": f"{verb} {name}."}
+    return {"function": name, **rest, "message": f"{verb} {quoted(name)}."}
 
 
 def _watched(target: Target, signature: str) -> str:
@@ -30,6 +31,6 @@ def _watched(target: Target, signature: str) -> str:
     found = target.matching(wanted)
     if not found:
         known = sorted({f.signature for place in target.places for f in place.functions})[:12]
-        message = f"functionSignature: no contract has {wanted}. There are: {', '.join(known)}."
+        message = f"functionSignature: no contract has {wanted}. There are: {listed(known)}."
         raise invalid("UNKNOWN_FUNCTION", message, known=known)
     return found[0].id

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from tracedesk.foreign import quoted
 from tracedesk.fuzz import audit, corpus_files, coverage, native
 from tracedesk.fuzz.audit import AuditLog
 from tracedesk.fuzz.bench import campaign_of
@@ -159,7 +160,9 @@ class Session:
         for problem in problems:
             log.warning("campaign %s: %s", self.folder.id, problem)
         if problems:
-            self._warnings.append(f"corpus: {len(problems)} sequences were left out; first {problems[0]}.")
+            self._warnings.append(
+                f"corpus: {len(problems)} sequences were left out; first {quoted(problems[0])}."
+            )
         if fit.remark is not None:
             self._warnings.append(f"corpus: {fit.remark}.")
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, cast
 
+from tracedesk.foreign import block
 from tracedesk.fuzz.limits import Budget
 from tracedesk.fuzz.pragma import Pragma, Version, allowed, shown, version_of
 from tracedesk.fuzz.project import CompileError
@@ -335,7 +336,7 @@ def _ran(
         raise CompileError("COMPILER_FAILED", f"{label}: cannot be run: {fault}. Check the path.") from None
     if done.status != 0:
         said = (done.errors or done.output.decode("utf-8", "replace")).strip()[-600:]
-        raise CompileError("COMPILER_FAILED", f"{label}: ended with status {done.status}: {said}")
+        raise CompileError("COMPILER_FAILED", f"{label}: ended with status {done.status}: {block(said)}")
     return done.output.decode("utf-8", "replace")
 
 

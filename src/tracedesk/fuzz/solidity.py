@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tracedesk.foreign import block
 from tracedesk.fuzz.bytecode import library_address
 from tracedesk.fuzz.imports import Settings, Sources
 from tracedesk.fuzz.keccak import keccak
@@ -105,7 +106,7 @@ def refuse_errors(output: Mapping[str, Any], label: str) -> None:
     more = f" ({len(errors) - _MESSAGES} more)" if len(errors) > _MESSAGES else ""
     raise CompileError(
         "DOES_NOT_COMPILE",
-        f"The source does not compile with {label}: {'; '.join(messages)}{more}",
+        f"The source does not compile with {label}: {block('; '.join(messages))}{more}",
         messages=messages,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tracedesk.foreign import listed, quoted
 from tracedesk.fuzz import aims, literals, native, oracles
 from tracedesk.fuzz.abi import Member, canonical_type, members, selector, usable
 from tracedesk.fuzz.aims import Aim, Known
@@ -108,7 +109,7 @@ def choose(project: Project, name: str | None, config: Config) -> Contract:
     for some in (there, tested):
         if len(some) == 1:
             return some[0]
-    names = ", ".join(project.names())
+    names = listed(project.names())
     raise invalid("AMBIGUOUS_CONTRACT", f"contract: there are several contracts; name one of {names}.")
 
 
@@ -242,8 +243,8 @@ def _constructor_args(config: Config, contract: Contract, engine: Engine) -> str
     types = [canonical_type(item) for item in entry["inputs"]] if entry else []
     if types and not config.constructor_args:
         message = (
-            f"contract: the constructor of {contract.name} takes ({', '.join(types)}). Give the values as "
-            "constructorArgs, or test a contract that creates it."
+            f"contract: the constructor of {quoted(contract.name)} takes ({listed(types)}). Give the values "
+            "as constructorArgs, or test a contract that creates it."
         )
         raise invalid("CONSTRUCTOR_ARGUMENTS", message, types=types)
     described = native.text(types)

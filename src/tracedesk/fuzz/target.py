@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from tracedesk.errors import ToolError
+from tracedesk.foreign import listed, quoted
 from tracedesk.fuzz import native
 from tracedesk.fuzz.abi import Form, Member
 from tracedesk.fuzz.keccak import keccak
@@ -202,14 +203,16 @@ class Target:
     ) -> Parsed:
         if not fits:
             if len(problems) == 1:
-                raise _unreadable(where, text, f"does not fit {problems[0][0].signature}: {problems[0][1]}")
-            told = "; ".join(f"{function.signature}: {problem}" for function, problem in problems[:6])
+                raise _unreadable(
+                    where, text, f"does not fit {quoted(problems[0][0].signature)}: {problems[0][1]}"
+                )
+            told = "; ".join(f"{quoted(function.signature)}: {problem}" for function, problem in problems[:6])
             raise _unreadable(where, text, f"fits no overload. {told}")
         own = [fit for fit in fits if fit.place is self.main] or fits
         if len(own) == 1:
             return own[0]
         candidates = [f"{fit.place.contract}${fit.function.signature}" for fit in own]
-        remedy = f"Write a value that fits only one, or the contract before the name: {', '.join(candidates)}"
+        remedy = f"Write a value that fits only one, or the contract before the name: {listed(candidates)}"
         raise _unreadable(where, text, f"is ambiguous. {remedy}", candidates=candidates)
 
     def _no_function(self, where: str, text: str, name: str) -> ToolError:
@@ -217,9 +220,8 @@ class Target:
         problem = f"calls {name!r}, which is no function of the target. There are: {_few(known)}"
         child = next((f for f in self.all if name in (f.name, *_qualified(f.contract, f.name))), None)
         if child is not None and not _PLACED.fullmatch(name):
-            problem += (
-                f". One that a call creates is called by its address: {child.contract}$0x…${child.name}(…)"
-            )
+            written = f"{quoted(child.contract)}$0x…${quoted(child.name)}(…)"
+            problem += f". One that a call creates is called by its address: {written}"
         return _unreadable(where, text, problem)
 
     # --- call to text
@@ -344,4 +346,4 @@ def _unreadable(where: str, text: str, problem: str, **details: Any) -> ToolErro
 
 def _few(names: Iterable[str]) -> str:
     found = list(names)
-    return ", ".join(found[:12]) + (f" and {len(found) - 12} more" if len(found) > 12 else "")
+    return listed(found[:12]) + (f" and {len(found) - 12} more" if len(found) > 12 else "")

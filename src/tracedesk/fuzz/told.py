@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from tracedesk.foreign import closed, quoted
 from tracedesk.fuzz.project import CompileError
 
 _LARGEST: Final = 2**53
@@ -35,7 +36,7 @@ class Told:
 
     def items(self) -> Iterator[tuple[str, Told]]:
         """The members of an object."""
-        return ((key, self._inner(key, value)) for key, value in self.object().items())
+        return ((key, self._inner(quoted(key), value)) for key, value in self.object().items())
 
     def each(self) -> Iterator[Told]:
         """The items of a list."""
@@ -58,7 +59,7 @@ class Told:
     def refusal(self, expected: str) -> CompileError:
         """That something else belongs here."""
         found = "missing" if self.value is None else _SHOWN.repr(self.value)
-        where = f"{self.place[:_PLACE]} must be" if self.place else "must be"
+        where = f"{closed(self.place[:_PLACE])} must be" if self.place else "must be"
         return CompileError(
             "BAD_ARTIFACT", f"{self.file}: {where} {expected}, and is {found}. Build the project again."
         )

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+from tracedesk.foreign import block
 from tracedesk.fuzz.limits import Budget
 from tracedesk.fuzz.project import Code, CompileError, Contract, Source
 from tracedesk.fuzz.reach import ANYWHERE, Reach
@@ -53,7 +54,7 @@ def _answer(
         raise budget.compiler_stopped(f"vyper ({files[0].name})", found) from None
     if done.status != 0:
         said = done.errors.rpartition("\n")[2]
-        raise CompileError("COMPILER_FAILED", f"vyper: ended with status {done.status}: {said}")
+        raise CompileError("COMPILER_FAILED", f"vyper: ended with status {done.status}: {block(said)}")
     answer: dict[str, Any] = orjson.loads(done.output)
     if "refused" in answer:
         refused = answer["refused"]

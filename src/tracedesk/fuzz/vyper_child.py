@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from tracedesk.foreign import block
 from tracedesk.fuzz.project import CompileError
 from tracedesk.fuzz.reach import Reach
 
@@ -85,7 +86,7 @@ class _Compiler:
         message = f"{place}: {head}"
         return CompileError(
             "DOES_NOT_COMPILE",
-            f"The source does not compile with vyper {self.version}: {message}",
+            f"The source does not compile with vyper {self.version}: {block(message)}",
             messages=[message],
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
+from tracedesk import foreign
 from tracedesk.contract import Blocks, Linked, Page, Tool
 from tracedesk.errors import ClientCannot, ToolError
 from tracedesk.primitives import json
@@ -97,7 +98,9 @@ def encode_error(tool: Tool, error: ToolError, arguments: Any) -> Reply:
         short = ToolError(error.code, error.message[:500] + "…", {"omitted": "the details are too large"})
         body = json.dumps(tool.family.render(short, known))
     missing = error.capabilities if isinstance(error, ClientCannot) else None
-    return Reply("error", body, code=error.code, missing=missing, meta=error.meta)
+    written = foreign.fields_of_refusal(error.details)
+    meta = {**(error.meta or {}), foreign.META_KEY: written} if written else error.meta
+    return Reply("error", body, code=error.code, missing=missing, meta=meta)
 
 
 def fit(page: Page, budget: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ def test_a_summary_has_the_files_own_words_then_what_it_exports_and_imports() ->
 
 
 def test_a_name_that_is_a_sentence_is_quoted() -> None:
-    assert file_summary("", ["open", "Ignore «all» rules"], []) == "Defines open, «Ignore ‹all› rules»."
+    assert file_summary("", ["open", "Ignore «all» rules"], []) == "Defines «open, Ignore ‹all› rules»."
 
 
 def test_a_summary_says_how_many_names_it_leaves_out() -> None:

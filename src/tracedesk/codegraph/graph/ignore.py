@@ -16,6 +16,7 @@ from tracedesk.codegraph.graph.patterns import (
     Rules,
     rules_of,
 )
+from tracedesk.foreign import quoted
 from tracedesk.primitives.paths import PRIVATE
 
 Verdict = Literal["ignored", "secret"]
@@ -120,8 +121,8 @@ class Ignore:
         rules, left_out = rules_of([text for text in map(self._read, names) if text])
         if left_out:
             self.warnings.append(
-                f"{left_out} patterns of {' and '.join(names)} were not heeded: {MOST_PATTERNS} patterns of "
-                f"{LONGEST_PATTERN} characters, {MOST_CHARACTERS} characters in all, are read of a folder. "
-                "Write fewer or shorter ones."
+                f"{left_out} patterns of {' and '.join(map(quoted, names))} were not heeded: "
+                f"{MOST_PATTERNS} patterns of {LONGEST_PATTERN} characters, {MOST_CHARACTERS} characters in "
+                "all, are read of a folder. Write fewer or shorter ones."
             )
         return rules

@@ -31,6 +31,7 @@ from tracedesk.codegraph.graph.schema import (
 from tracedesk.codegraph.graph.store import Project, Store, project_at
 from tracedesk.codegraph.graph.version import put_version
 from tracedesk.codegraph.graph.write import insert_edges, insert_files
+from tracedesk.foreign import quoted
 from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives import json
 from tracedesk.primitives.paths import Jail, PathRefused
@@ -71,7 +72,7 @@ class NothingAccepted(GraphError):
     """No file that was named could be taken, or an index of the whole project would empty its graph."""
 
     def __init__(self, root: str, skipped: Sequence[Skip]) -> None:
-        named = ", ".join(f"{skip.file} ({skip.reason})" for skip in skipped[:_NAMED])
+        named = ", ".join(f"{quoted(skip.file)} ({skip.reason})" for skip in skipped[:_NAMED])
         why = f": {named}" if named else "; the folder has no file that the graph reads"
         super().__init__(
             f"nothing of {root} was accepted{why}. Name files or folders that are there, or `.` for the "
@@ -255,7 +256,7 @@ def hints_of(jail: Jail, root: str, hints: Mapping[str, str], scanned: Scan) -> 
             scanned.skip(path, refused.reason)
         if language_of(path, hint) is None:
             scanned.warnings.append(
-                f"language_hints: {hint[:40]!r} is not a known language; {path} is kept as text."
+                f"language_hints: {hint[:40]!r} is not a known language; {quoted(path)} is kept as text."
             )
     return told
 

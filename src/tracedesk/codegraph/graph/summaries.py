@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracedesk.foreign import CLOSING, block, quoted
+from tracedesk.foreign import CLOSING, block, listed
 
 _NAMES = 8
 _MODULES = 6
@@ -24,4 +24,4 @@ def _listed(verb: str, names: Sequence[str], most: int) -> str:
     if not unique:
         return ""
     more = f" and {len(unique) - most} more" if len(unique) > most else ""
-    return f"{verb} {', '.join(map(quoted, unique[:most]))}{more}"
+    return f"{verb} {listed(unique[:most])}{more}"

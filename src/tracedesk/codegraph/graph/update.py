@@ -18,6 +18,7 @@ from tracedesk.codegraph.graph.scan import ignore_of, name_flaw, project_root, r
 from tracedesk.codegraph.graph.schema import GraphError
 from tracedesk.codegraph.graph.store import Project, Store, project_at
 from tracedesk.codegraph.graph.version import put_version
+from tracedesk.foreign import quoted
 from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives.paths import Jail, PathRefused
 from tracedesk.primitives.time import Clock, SystemClock
@@ -216,7 +217,7 @@ class _Update:
         found = self._below(connection, path) + ([path] if self._is_known(connection, path) else [])
         plan.absent.update(dict.fromkeys(found))
         if not found:
-            plan.warnings.append(f"{shown(entry)} is neither on the disk nor in the graph.")
+            plan.warnings.append(f"{quoted(shown(entry))} is neither on the disk nor in the graph.")
 
     def _plan_rules(self, connection: Connection, path: str, plan: _Plan) -> None:
         """Ignore rules changed: what they leave out below them goes, and what they no longer do comes."""
@@ -224,7 +225,7 @@ class _Update:
             self._plan_folder(connection, os.path.dirname(path) or ".", plan)
         else:
             plan.warnings.append(
-                f"{shown(path)} changed, but only some files of the project are indexed; call "
+                f"{quoted(shown(path))} changed, but only some files of the project are indexed; call "
                 "graph_index_project again to apply it."
             )
 

@@ -27,6 +27,7 @@ from tracedesk.exchange.client.errors import (
 from tracedesk.exchange.client.http import Answer, Http, NoAnswer, NotSent
 from tracedesk.exchange.client.limits import Limits
 from tracedesk.exchange.client.signing import Credentials, Value, encoded, signed_query
+from tracedesk.foreign import block
 from tracedesk.primitives.time import MINUTE, Clock
 
 RECV_WINDOW: Final = 5_000
@@ -221,7 +222,8 @@ class Caller:
             # Half of a cancel-replace may have been done before the limit was met.
             raise VenueError(code, message, answer.status, data) if _is_half_done(data) else limited
         if _tells_nothing(answer.status, code) or _UNCLEAR & _codes(code, data):
-            raise _Unclear(f"HTTP {answer.status}, {code}: {message}" if code else f"HTTP {answer.status}")
+            told = f", {code}: {block(message)}" if code else ""
+            raise _Unclear(f"HTTP {answer.status}{told}")
         raise VenueError(code, message, answer.status, data)
 
     def _limited(self, answer: Answer, code: int, message: str, account: str | None) -> ClientError:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tracedesk.errors import ToolError
+from tracedesk.foreign import block, quoted
 
 _LONGEST: Final = 300
 """Characters of a venue's message that are passed on."""
@@ -45,16 +46,17 @@ class VenueError(ClientError):
         self.data = dict(data) if data is not None else None
         code, remedy, details = _told(venue_code, self.venue_message)
         details |= {"venueCode": venue_code, "venueMessage": self.venue_message, "httpStatus": status}
-        super().__init__(
-            code, f"The venue refused ({venue_code}): {self.venue_message} Remedy: {remedy}.", details
-        )
+        message = f"The venue refused ({venue_code}): {block(self.venue_message)}. Remedy: {remedy}."
+        super().__init__(code, message, details)
 
 
 def _told(venue_code: int, message: str) -> tuple[str, str, dict[str, Any]]:
     """The tool's code, the remedy and further details of a refusal."""
     if message.startswith(_FILTER):
-        name = message.removeprefix(_FILTER).split()[0].rstrip(".")
-        remedy = f"price or quantity: keep to the symbol's {name} filter, which get_exchange_info shows"
+        name = (message.removeprefix(_FILTER).split() or [""])[0].rstrip(".")
+        remedy = (
+            f"price or quantity: keep to the symbol's {quoted(name)} filter, which get_exchange_info shows"
+        )
         return "FILTER_FAILURE", remedy, {"filter": name}
     if venue_code == -2010 and _NO_FUNDS in message:
         return "INSUFFICIENT_BALANCE", "quantity: lower it to what get_account shows as free", {}
@@ -84,9 +86,9 @@ class RateLimited(ClientError):
         details: dict[str, Any] = {"retryAfterSeconds": seconds, "banned": banned, "sent": sent}
         if venue_code is not None:
             details["venueCode"] = venue_code
-        super().__init__(
-            "RATE_LIMITED", f"{message[:_LONGEST]} Nothing was done. Try again in {seconds} s.", details
-        )
+        # Only a refusal that came from the venue is in its words.
+        told = f"The venue says {block(message[:_LONGEST])}." if sent else message
+        super().__init__("RATE_LIMITED", f"{told} Nothing was done. Try again in {seconds} s.", details)
 
 
 class OutcomeUnknown(ClientError):

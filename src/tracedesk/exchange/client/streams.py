@@ -17,6 +17,7 @@ from tracedesk.exchange.client.http import Http
 from tracedesk.exchange.client.keeper import LIFE, Keeper
 from tracedesk.exchange.client.line import SILENCE, CannotOpen, Line
 from tracedesk.exchange.client.waiting import ended
+from tracedesk.foreign import block, closed, quoted
 from tracedesk.primitives.supervision import persist
 from tracedesk.primitives.time import Clock
 
@@ -347,7 +348,7 @@ class Streams:
         refusal.times += 1
         seconds = min(_LONGEST, _FIRST * 2 ** min(refusal.times - 1, 10)) * self._random.uniform(0.5, 1.0)
         refusal.due = self._clock.monotonic() + seconds
-        told = f"{name}: the venue refused the subscription: {reason}"
+        told = f"{name}: the venue refused the subscription: {block(reason)}"
         # While another line is in use, that one may still bring the stream.
         if refusal.times == 1 and self._primary in (None, line):
             self._tell_lost([name], told)
@@ -358,7 +359,7 @@ class Streams:
             await self._ask(line, "UNSUBSCRIBE", names)
         except ValueError as refusal:
             # Nobody hears these streams, so that they are only a needless load.
-            self._told(f"the venue refused to end a subscription: {refusal}")
+            self._told(f"the venue refused to end a subscription: {block(str(refusal))}")
 
     async def _ask(self, line: Line, method: str, names: list[str]) -> None:
         """Send a change and wait for the answer; raises `ValueError` where it was refused."""
@@ -505,18 +506,18 @@ class Streams:
             try:
                 subscription.sink.frame(frame)
             except ValueError as fault:
-                self._unreadable(f"{frame.stream}: {fault}")
+                self._unreadable(f"{quoted(frame.stream)}: {fault}")
             except Exception as fault:
                 # A reader that fails inside has missed the event, and must not end the others' line.
                 log.exception("a reader of %s failed", frame.stream)
-                reason = f"{frame.stream}: its reader failed ({type(fault).__name__})"
+                reason = f"{quoted(frame.stream)}: its reader failed ({type(fault).__name__})"
                 self._unreadable(reason)
                 subscription.sink.lost(reason)
                 subscription.sink.live()
 
     def _unreadable(self, reason: str) -> None:
         self.malformed += 1
-        self._told(reason[:200])
+        self._told(closed(reason[:200]))
 
     def _tell_live(self, names: Iterable[str]) -> None:
         for subscription in self._held(names):

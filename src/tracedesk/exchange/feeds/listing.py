@@ -10,6 +10,7 @@ from tracedesk.errors import ToolError
 from tracedesk.exchange.client.errors import ClientError, Unreachable
 from tracedesk.exchange.client.rest import Rest
 from tracedesk.exchange.instruments import Instrument, named
+from tracedesk.foreign import listed
 from tracedesk.primitives.time import Clock
 
 FRESH: Final = 3600.0
@@ -81,7 +82,7 @@ class Listing:
     def _unknown(self, symbol: str) -> ToolError:
         shown = symbol[:_SHOWN]
         near = get_close_matches(shown.upper(), self._published, n=5, cutoff=0.6)
-        hint = f"Did you mean {', '.join(near)}?" if near else "Use one that get_exchange_info lists."
+        hint = f"Did you mean {listed(near)}?" if near else "Use one that get_exchange_info lists."
         message = f"symbol {shown!r} is not listed by the venue. {hint}"
         return ToolError("INVALID_SYMBOL", message, {"symbol": shown, "near": near})
 

@@ -19,6 +19,7 @@ from tracedesk.exchange.feeds.throttle import Throttle
 from tracedesk.exchange.feeds.ticker import day_of
 from tracedesk.exchange.instruments import Instrument
 from tracedesk.exchange.units import units
+from tracedesk.foreign import closed
 from tracedesk.primitives.supervision import persist
 
 State = Literal["starting", "synced", "resyncing", "disconnected"]
@@ -295,7 +296,7 @@ class Market:
             self._tape.changes(changes)
 
     def _fault(self, reason: str) -> None:
-        self.last_error = reason[:300]
+        self.last_error = closed(reason[:300])
         if not self.sync.synced:
             self._synced.clear()
         self._changed()

@@ -13,6 +13,7 @@ from tracedesk.exchange.instruments import Instrument
 from tracedesk.exchange.orders.party import View
 from tracedesk.exchange.orders.ticket import Ticket
 from tracedesk.exchange.units import ONE, decimal, units
+from tracedesk.foreign import quoted
 from tracedesk.primitives import money
 
 _BPS: Final = 10_000
@@ -152,7 +153,7 @@ class Estimate:
         if required <= free:
             return
         message = (
-            f"quantity: the order needs {plain(required)} {asset} and {plain(free)} are free. "
+            f"quantity: the order needs {plain(required)} {quoted(asset)} and {plain(free)} are free. "
             "Lower it, or cancel an order that holds some."
         )
         figures = {"asset": asset, "required": plain(required), "available": plain(free)}
@@ -163,7 +164,7 @@ class Estimate:
     @property
     def summary(self) -> str:
         """In words, for the one who confirms the order."""
-        worth = f"Worth up to {plain(self.notional)} {self.view.instrument.quote} as the book was"
+        worth = f"Worth up to {plain(self.notional)} {quoted(self.view.instrument.quote)} as the book was"
         average = _price(self.walked.average)
         return f"{worth}." if average is None else f"{worth}; trades at once at {average} on average."
 

@@ -11,6 +11,7 @@ from tracedesk.exchange.instruments import Filter, Instrument
 from tracedesk.exchange.orders.party import View
 from tracedesk.exchange.orders.ticket import Ticket
 from tracedesk.exchange.units import ONE, decimal, units
+from tracedesk.foreign import listed, quoted
 
 _ALGO: Final = ("STOP_LOSS", "STOP_LOSS_LIMIT", "TAKE_PROFIT", "TAKE_PROFIT_LIMIT")
 
@@ -32,10 +33,12 @@ def check(ticket: Ticket, view: View, standing: Standing) -> list[str]:
     """The names of the filters that were judged; raises FILTER_FAILURE for the first that fails."""
     instrument = view.instrument
     if not instrument.is_trading:
-        raise _failure("STATUS", "symbol", f"{instrument.symbol} is {instrument.status}, not TRADING.")
+        raise _failure(
+            "STATUS", "symbol", f"{quoted(instrument.symbol)} is {quoted(instrument.status)}, not TRADING."
+        )
     if instrument.order_types and ticket.order_type not in instrument.order_types:
-        kinds = ", ".join(instrument.order_types)
-        raise _failure("ORDER_TYPES", "order_type", f"{instrument.symbol} takes {kinds}.")
+        kinds = listed(instrument.order_types)
+        raise _failure("ORDER_TYPES", "order_type", f"{quoted(instrument.symbol)} takes {kinds}.")
     judged: list[str] = []
     for name, rule in instrument.filters.items():
         problem = next(_problems(name, rule, ticket, view, standing), None)
@@ -148,9 +151,9 @@ def _notional(rule: Filter, ticket: Ticket, view: View, *, least: bool, most: bo
     worth, quote = price * ticket.quantity, view.instrument.quote
     low, high = units(rule.get("minNotional", "0")), units(rule.get("maxNotional", "0"))
     if least and worth < low * ONE:
-        yield "quantity", f"price times quantity must be at least {decimal(low)} {quote}; raise it."
+        yield "quantity", f"price times quantity must be at least {decimal(low)} {quoted(quote)}; raise it."
     if most and high and worth > high * ONE:
-        yield "quantity", f"price times quantity must be at most {decimal(high)} {quote}; lower it."
+        yield "quantity", f"price times quantity must be at most {decimal(high)} {quoted(quote)}; lower it."
 
 
 def _number(name: str, rule: Filter, ticket: Ticket, standing: Standing) -> Iterator[_Problem]:

@@ -18,6 +18,7 @@ from tracedesk.exchange.client.errors import (
 from tracedesk.exchange.orders.ledger import Order
 from tracedesk.exchange.orders.party import Party
 from tracedesk.exchange.orders.report import NEVER_ARRIVED, REFUSED, Implausible, State, heard
+from tracedesk.foreign import block, closed
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ async def send(party: Party, order: Order, params: dict[str, str]) -> Heard:
         )
     except VenueError as refusal:
         if _is_ambiguous(refusal):
-            return Heard(None, problem=f"the venue said {refusal.venue_code}: {refusal.venue_message}")
+            return Heard(None, problem=_said(refusal))
         return _refused(refusal)
     except (Unreachable, RateLimited, CredentialsRequired) as refusal:
         return _refused(refusal)
@@ -72,7 +73,11 @@ def _is_ambiguous(refusal: VenueError) -> bool:
 
 
 def _refused(refusal: ClientError) -> Heard:
-    return Heard(State(REFUSED), problem=refusal.message[:_LONGEST], refusal=refusal)
+    return Heard(State(REFUSED), problem=closed(refusal.message[:_LONGEST]), refusal=refusal)
+
+
+def _said(refusal: VenueError) -> str:
+    return f"the venue said {refusal.venue_code}: {block(refusal.venue_message)}"
 
 
 def _believed(order: Order, told: Any) -> Heard:
@@ -91,10 +96,10 @@ async def ask(party: Party, order: Order, arrives_s: float, *, is_own: bool = Tr
         told = await party.venue.order(order.symbol, origClientOrderId=order.client_order_id)
     except VenueError as refusal:
         if refusal.venue_code != NO_SUCH_ORDER:
-            return Heard(None, problem=f"the venue said {refusal.venue_code}: {refusal.venue_message}")
+            return Heard(None, problem=_said(refusal))
         return await _absent(party, order, arrives_s) if is_own else Heard(None, problem=_OTHER_KEY)
     except ClientError as silence:
-        return Heard(None, problem=silence.message[:_LONGEST])
+        return Heard(None, problem=closed(silence.message[:_LONGEST]))
     return _believed(order, told)
 
 
@@ -103,7 +108,7 @@ async def _absent(party: Party, order: Order, arrives_s: float) -> Heard:
     try:
         now_ms = await party.venue.server_time()
     except ClientError as silence:
-        return Heard(None, problem=silence.message[:_LONGEST])
+        return Heard(None, problem=closed(silence.message[:_LONGEST]))
     left_s = arrives_s - (now_ms - order.venue_ms) / 1000
     if left_s > 0:
         problem = f"the venue does not have it; it may still arrive for {left_s:.0f} s"

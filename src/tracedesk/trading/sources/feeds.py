@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final, NoReturn
 from xml.parsers import expat
 
+from tracedesk.foreign import quoted
 from tracedesk.primitives.time import MICROSECOND
 from tracedesk.trading.sources.seam import Story
 from tracedesk.trading.sources.shapes import HEADLINE, SOURCE, SUMMARY, BadShape, clean, instant
@@ -101,7 +102,7 @@ def read(symbol: str, content: bytes) -> list[Story]:
     elif top.name == "feed":
         name, entries, times = top.text("title"), top.all("entry"), ("published", "updated")
     else:
-        raise BadFeed(top.line, f"<{top.name}> is neither an RSS nor an Atom feed")
+        raise BadFeed(top.line, f"<{quoted(top.name[:80])}> is neither an RSS nor an Atom feed")
     if len(entries) > MOST_STORIES:
         raise BadFeed(entries[MOST_STORIES].line, f"more than {MOST_STORIES} stories")
     return [_story(symbol, entry, times, name) for entry in entries]

@@ -32,6 +32,7 @@ from urllib.parse import quote as escaped
 from urllib.parse import urlencode, urlsplit
 
 from tracedesk.errors import ToolError
+from tracedesk.foreign import quoted
 from tracedesk.market import calendar, eastern
 from tracedesk.payloads import LARGEST
 from tracedesk.primitives import json
@@ -194,7 +195,9 @@ class Http:
             body = self._body(response)
             return _Reply(response.status, response.headers.get("Retry-After"), body)
         except (OSError, http.client.HTTPException) as error:
-            raise network_error(self.name, str(error) or type(error).__name__) from None
+            # A status line that cannot be read is in the service's own words.
+            told = quoted(str(error)) if isinstance(error, http.client.HTTPException) else str(error)
+            raise network_error(self.name, told or type(error).__name__) from None
         finally:
             connection.close()
 

@@ -22,6 +22,7 @@ from threading import Lock
 from typing import Any, Final, TypeVar
 
 from tracedesk.errors import ToolError
+from tracedesk.foreign import quoted
 from tracedesk.market import calendar, eastern
 from tracedesk.primitives import json
 from tracedesk.primitives.money import quantise
@@ -328,7 +329,7 @@ def _is_number(value: Any) -> bool:
 def _explained(kind: str, symbol: str, error: Exception) -> ToolError:
     """What an exception of the package means; its classes are known by name, as it is not always there."""
     names = {each.__name__ for each in type(error).__mro__}
-    told = " ".join(str(error).split())[:200] or type(error).__name__
+    told = quoted(" ".join(str(error).split())[:200] or type(error).__name__)
     status = getattr(getattr(error, "response", None), "status_code", 0)
     if "YFRateLimitError" in names or status == 429:
         return rate_limited(Yahoo.name, RETRY_AFTER_S)
