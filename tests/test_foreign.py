@@ -13,6 +13,7 @@ from tests.codegraph import desks as code
 from tests.fixtures.injections import INJECTIONS, MARKS, ORDERS
 from tests.support import Reply, run
 from tracedesk import contracts, foreign
+from tracedesk.codegraph.context import Draft, pack
 from tracedesk.toolsets import built, load
 
 _QUOTATION = re.compile(r"«[^«»]*»")
@@ -207,3 +208,11 @@ def test_a_recorded_run_gives_no_orders_in_the_desk_s_voice(tmp_path: Path) -> N
         return found
 
     assert run(main()) == []
+
+
+def test_a_head_of_several_lines_that_is_cut_leaves_no_quotation_open() -> None:
+    head = "Doc: «one line\n" + "\n".join(f"and another {number}" for number in range(40)) + "». Defines f."
+    drafts = [Draft(f"m{number}.py", "fresh", head) for number in range(4)]
+    for most in range(60, 400, 20):
+        for entry in pack(drafts, most, 1 << 20, None)["contexts"]:
+            assert entry["summary"].count("«") == entry["summary"].count("»"), entry
