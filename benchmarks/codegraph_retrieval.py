@@ -249,6 +249,7 @@ def _found(repository: Path, plan: Plan, ways: Ways, neighbours: Neighbours) -> 
         },
         "p50_ms": round(waits[len(waits) // 2], 2) if waits else None,
         "p95_ms": round(quantiles(waits, n=20)[-1], 2) if len(waits) > 1 else None,
+        "seeds": [],
         "machine": {**machine(), "neighbours_cores": round(neighbours.cores(), 2)},
         "method": METHOD,
     }

@@ -127,6 +127,7 @@ def measure(folder: Path, plan: Plan) -> dict[str, Any]:
         "risk_us": {name: summary(values) for name, values in rounds.items()},
         "simulate": _simulated(simulated),
         "start": {name: _started(values) for name, values in starts.items()},
+        "seeds": [trading_risk.SEED],
         "rivals": {ALPACA: trading_rival.VERSION} if ALPACA in starts else {},
         "not_installed": [] if ALPACA in starts else [f"{ALPACA} {trading_rival.VERSION}"],
         "machine": {**machine(), "neighbours_cores": round(neighbours.cores(), 2)},

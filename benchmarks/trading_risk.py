@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SYMBOLS: Final = 500
 DAYS: Final = 2500
+SEED: Final = 4
 OURS: Final = "ours"
 SERIES: Final = "numpy from the same series"
 MATRIX: Final = "numpy from a ready matrix"
@@ -40,7 +41,7 @@ def measure(rounds: int) -> dict[str, list[float]]:
 def _contestants() -> dict[str, Callable[[], Figures]]:
     import numpy as np
 
-    draw = np.random.default_rng(4)
+    draw = np.random.default_rng(SEED)
     prices = 100 * np.exp(np.cumsum(draw.normal(0.0003, 0.012, (DAYS + 1, SYMBOLS)), axis=0))
     shares = draw.dirichlet(np.ones(SYMBOLS))
     names = [f"S{number:03}" for number in range(SYMBOLS)]

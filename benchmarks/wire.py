@@ -46,6 +46,7 @@ def facts(contestants: Sequence[Contestant], plan: runs.Plan, *, with_rivals: bo
         "rounds": plan.rounds,
         "warm_calls": plan.warm,
         "calls_per_round": {"stdio": plan.stdio_calls, "http": plan.calls_by_width()},
+        "seeds": [],
         "machine": machine(),
     }
 

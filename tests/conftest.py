@@ -7,9 +7,10 @@ areas and minutes of their own, in `judges/budget.toml`.
 from __future__ import annotations
 
 import signal
+import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +19,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
-from scripts.proof.bars import checkouts
-from scripts.proof.record import Recorder
+from scripts.proof.bars import checkouts, every
+from scripts.proof.record import Recorder, withdraw
 from tests.judges import areas
 from tests.judges.size import JUDGE, PATIENCE, PROOF, Size
 
@@ -27,6 +28,8 @@ _BUDGET = tomllib.loads((Path(__file__).parent / "budget.toml").read_text(encodi
 _SPENT: Counter[str] = Counter()
 _JUDGED: Counter[str] = Counter()
 _KINDS: Final = ("judge", "prove")
+_BEGAN: Final = pytest.StashKey[float]()
+_OLD_PROOFS: list[str] = []
 
 # A property test takes its settings when it is imported, so this comes before any of them. No example and no
 # making of examples is timed: on a busy machine that tells of the machine.
@@ -51,7 +54,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     tiers.addoption("--times", type=Path, help="file to which the seconds of judges are added")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_BEGAN] = time.time()
     # What a shell starts in the background ignores SIGINT, and so would every process that a test interrupts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -121,6 +125,17 @@ def _be_patient(item: pytest.Item) -> None:
     item.add_marker(pytest.mark.timeout(seconds * PATIENCE), append=False)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and item.config.getoption("prove"):
+        test = item.nodeid.partition("[")[0]
+        withdraw([bar for bar in every().values() if bar.command == test], item.config.stash[_BEGAN])
+    return report
+
+
 # --- time ---------------------------------------------------------------------------------------
 
 
@@ -130,6 +145,9 @@ def _area(nodeid: str) -> str:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call":
+        found = dict(report.user_properties).get(areas.OLD_PROOFS)
+        _OLD_PROOFS.extend(found.split() if isinstance(found, str) else ())
     if any(kind in report.keywords for kind in _KINDS):
         _JUDGED[areas.area_of(report.nodeid) or ""] += report.duration  # pyright: ignore[reportArgumentType]
     else:
@@ -156,3 +174,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for area, spent in _seconds(terminalreporter.config, _SPENT).items():
         mark = " OVER BUDGET" if spent > _BUDGET[area] else ""
         terminalreporter.write_line(f"{area}: {spent:.0f}s of {_BUDGET[area]}s{mark}")
+    if _OLD_PROOFS:
+        terminalreporter.write_line(f"{areas.OLD_PROOFS}: {', '.join(_OLD_PROOFS)}")

@@ -82,6 +82,7 @@ def test_every_row_carries_the_rounds_of_both_sides(figures: dict[str, Any]) -> 
 def test_the_machine_and_the_method_are_told_without_naming_any_folder(figures: dict[str, Any]) -> None:
     assert {"cpus", "python", "packages", "load_average", "neighbours_cores"} <= figures["machine"].keys()
     assert {"cpu", "ratio", "stock"} <= figures["method"].keys()
+    assert figures["seeds"] == []
     assert str(ROOT) not in json.dumps(figures)
 
 
@@ -138,6 +139,7 @@ def _check_claims(figures: dict[str, Any], at_most: set[str]) -> set[str]:
         elif abs(claim["ratio"] - claim["bar"]) > 0.001:
             is_below = claim["ratio"] < claim["bar"]
             assert claim["met"] is (is_below if claim["name"] in at_most else not is_below), claim
+    assert all(isinstance(seed, int) for seed in figures["seeds"])
     assert {"cpus", "python", "load_average", "neighbours_cores"} <= figures["machine"].keys()
     assert figures["method"]
     assert str(ROOT) not in json.dumps(figures)

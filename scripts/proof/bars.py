@@ -78,6 +78,8 @@ def read(table: Path = TABLE) -> dict[str, Bar]:
 def _bar(id: str, given: Mapping[str, Any]) -> Bar:
     if ("most" in given) == ("least" in given):
         raise ValueError(f"bar {id} needs either most or least")
+    if not given.get("command") or not given.get("rooms"):
+        raise ValueError(f"bar {id} needs a command, and rooms whose code it is about")
     lists: dict[str, Any] = {key: tuple(given[key]) for key in ("rooms", "at", "rivals") if key in given}
     return Bar(id, **{**given, **lists})
 

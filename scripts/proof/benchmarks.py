@@ -6,13 +6,14 @@ import json
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from scripts.proof.bars import BENCHMARK, ROOT, Bar, every
-from scripts.proof.record import Recorder
+from scripts.proof.record import Recorder, withdraw
 
 CHECKOUT: Final = "CHECKOUT"
 """Word of a command in whose place the folder of the checkout is put."""
@@ -50,6 +51,7 @@ def run(area: str | None, checkouts: Path | None, bars: Mapping[str, Bar] | None
         found = measure(command, given)
         if isinstance(found, str):
             outcome.missed.append(f"{command} failed: {found}")
+            withdraw(measured, time.time())
             continue
         keep(found, measured, recorder, given, outcome)
     return outcome
@@ -85,7 +87,7 @@ def keep(
     outcome: Outcome,
 ) -> None:
     """Record each bar whose figure the benchmark gave."""
-    seeds = [int(seed) for seed in found.get("seeds", ())]
+    seeds = [int(seed) for seed in found["seeds"]]
     shared = {"neighbours_cores": found.get("machine", {}).get("neighbours_cores")}
     for bar in measured:
         figure, details = figure_of(found, bar)
@@ -112,8 +114,9 @@ def figure_of(found: Mapping[str, Any], bar: Bar) -> tuple[float | None, dict[st
         return (None, {}) if claim is None else (claim["ratio"], {k: claim[k] for k in _KEPT if k in claim})
     value: Any = found
     for part in bar.at:
-        value = value.get(part) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return (float(value), {}) if isinstance(value, int | float) else (None, {})
+        value = cast("dict[str, Any]", value).get(part) if isinstance(value, dict) else None
+    is_figure = isinstance(value, int | float) and not isinstance(value, bool)
+    return (float(value), {}) if is_figure else (None, {})
 
 
 def _claims(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

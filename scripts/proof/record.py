@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,16 +38,20 @@ class Recorder:
         bar: str,
         figure: float,
         *,
-        seeds: Sequence[int] = (),
+        seeds: Sequence[int],
         rivals: Mapping[str, str] | None = None,
         checkouts: Mapping[str, Path] | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> Proof | None:
         """Write the proof of a bar; returns it, or nothing where this run does not prove.
 
-        Raises `UnknownBar` in every run, so that a wrong name fails long before it is proved.
+        Raises `UnknownBar` or `ValueError` in every run, so that a wrong call fails long before it is proved.
         """
         known = named(bar)
+        if not math.isfinite(figure):
+            raise ValueError(f"{bar}: {figure} is no figure")
+        if known.checkout is not None and known.checkout not in (checkouts or {}):
+            raise ValueError(f"{bar}: the proof must name its checkout, {known.checkout}")
         if self.folder is None:
             return None
         found = self._proof(known, figure, seeds, rivals, checkouts, details)
@@ -81,6 +86,18 @@ class Recorder:
                 "details": dict(details or {}),
             }
         )
+
+
+def withdraw(bars: Iterable[Bar], since: float, folder: Path = FOLDER) -> list[str]:
+    """Remove the proofs of bars whose measurement has failed, but for those written `since`.
+
+    A bar that could not be shown again must not go on counting as met. Returns the bars' ids.
+    """
+    proofs = ((bar.id, folder / bar.proof.name) for bar in bars)
+    gone = [(id, path) for id, path in proofs if path.exists() and path.stat().st_mtime < since]
+    for _, path in gone:
+        path.unlink()
+    return [id for id, _ in gone]
 
 
 def sealed(proof: Proof) -> Proof:

@@ -56,12 +56,18 @@ def is_clean(folder: Path = ROOT) -> bool:
 
 
 def identity(checkout: Path) -> str:
-    """The commit of a repository, bare or not; of a folder without one, the digest of its files."""
+    """A repository's commit and whether files have changed since; of another folder, its files' digest."""
     try:
         top = _git(checkout, "rev-parse", "--show-prefix").strip()
     except subprocess.CalledProcessError:
         top = "none"
-    return commit(checkout) if not top else f"sha256:{room_digest('.', checkout)}"
+    if top:
+        return f"sha256:{room_digest('.', checkout)}"
+    return commit(checkout) + ("" if _is_bare(checkout) or is_clean(checkout) else ", with changes")
+
+
+def _is_bare(folder: Path) -> bool:
+    return _git(folder, "rev-parse", "--is-bare-repository").strip() == "true"
 
 
 def _git(folder: Path, *words: str) -> str:

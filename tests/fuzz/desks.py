@@ -27,6 +27,9 @@ from tracedesk.wire.http import Bind, serving
 ENDLESS: Final = 2**50
 """Calls that no test waits for."""
 
+SEED: Final = 7
+"""Of every campaign that names none."""
+
 PATIENCE: Final = 20
 """How often a late answer is asked for again."""
 
@@ -118,7 +121,7 @@ def started(home: Path, source: Path, contract: str | None = None, **keys: Any) 
 async def starting(home: Path, source: Path, contract: str | None = None, **keys: Any) -> Started:
     opened = Home.open(home)
     replay: Path | None = keys.pop("replay", None)
-    reading = configured(None, {"testLimit": ENDLESS, "workers": 1, "seed": 7, "timeout": 120, **keys})
+    reading = configured(None, {"testLimit": ENDLESS, "workers": 1, "seed": SEED, "timeout": 120, **keys})
     request = Request(source, contract, reading.config, reading.warnings, replay)
     return Started(opened, *await start(opened, request))
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scripts.proof.record import Recorder
-from tests.fuzz.desks import Agent, Started, agent, no_host_left, started, vault
+from tests.fuzz.desks import SEED, Agent, Started, agent, no_host_left, started, vault
 from tests.judges.size import Size
 from tracedesk.fuzz.ring import CAPACITY
 
@@ -61,7 +61,7 @@ def test_the_95th_percentile_of_every_seed_tool_is_below_100_ms_with_four_worker
 
     slowest = asyncio.run(main())
     taken = {tool: round(seconds * 1e3, 1) for tool, seconds in slowest.items()}
-    prove.record("fuzz-tools", max(taken.values()), details=taken)
+    prove.record("fuzz-tools", max(taken.values()), seeds=[SEED], details=taken)
     for tool, spent in taken.items():
         size.at_most(100, spent, f"{tool}, ms")
 
@@ -95,5 +95,5 @@ def test_an_idle_host_takes_at_most_one_percent_of_its_campaigns_cpu(
     workers, others = after[0] - before[0], after[1] - before[1]
     assert workers > 500
     share = others / (workers + others)
-    prove.record("fuzz-host", round(share, 4))
+    prove.record("fuzz-host", round(share, 4), seeds=[SEED])
     size.at_most(0.01, share, "the host's share of CPU")

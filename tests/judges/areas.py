@@ -15,6 +15,8 @@ PLACES: Final[Mapping[str, str]] = {
     place: area for area, places in BUDGET["tests"].items() for place in places
 }
 OVER: Final = " OVER BUDGET"
+OLD_PROOFS: Final = "proofs older than the code that they are about"
+"""Property of the test that finds them."""
 
 
 def area_of(nodeid: str) -> str | None:

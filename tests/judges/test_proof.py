@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from scripts.proof import bars, benchmarks, page, record, state
 from scripts.proof.bars import BENCHMARK, Bar, UnknownBar
 from scripts.proof.record import Recorder
+from tests.judges.areas import OLD_PROOFS
 from tests.support import ROOT
 
 PROOFS = sorted(bars.FOLDER.glob("*.json"))
@@ -35,9 +38,11 @@ def test_every_proof_is_as_it_was_written_and_of_a_bar_of_the_table() -> None:
         assert proof["versions"]["python"]
 
 
-def test_the_page_is_that_of_the_proofs_and_names_each_that_is_older_than_its_code() -> None:
+def test_the_page_is_that_of_the_proofs_and_names_each_that_is_older_than_its_code(
+    record_property: Callable[[str, object], None],
+) -> None:
     old = [row.bar.id for row in page.rows() if row.is_old]
-    print("older than the code that they are about:", ", ".join(old) or "none")
+    record_property(OLD_PROOFS, " ".join(old))  # the end of the run names them
     written = page.PAGE.read_text(encoding="utf-8")
     assert written == page.current(), "docs/performance.md is stale: make docs"
     assert written.count(f"{page.OLD} |") == len(old)
@@ -82,9 +87,19 @@ def test_every_bar_of_a_test_is_recorded_by_that_test() -> None:
 @pytest.mark.parametrize("given", ["", "most = 1\nleast = 1"])
 def test_a_bar_without_one_limit_is_refused(tmp_path: Path, given: str) -> None:
     table = tmp_path / "bars.toml"
-    head = '[[measurement]]\narea = "wire"\ncommand = "x"\nrooms = []\n[measurement.bars.a]\nclaim = "a"\n'
+    head = '[[measurement]]\narea = "wire"\ncommand = "x"\nrooms = ["y"]\n[measurement.bars.a]\nclaim = "a"\n'
     table.write_text(head + given)
     with pytest.raises(ValueError, match="either most or least"):
+        bars.read(table)
+
+
+@pytest.mark.parametrize(
+    "given", ['command = ""\nrooms = ["y"]\n', 'command = "x"\nrooms = []\n', 'command = "x"\n']
+)
+def test_a_bar_without_a_command_or_rooms_is_refused(tmp_path: Path, given: str) -> None:
+    table = tmp_path / "bars.toml"
+    table.write_text(f'[[measurement]]\narea = "wire"\n{given}[measurement.bars.a]\nclaim = "a"\nmost = 1\n')
+    with pytest.raises(ValueError, match="needs a command, and rooms"):
         bars.read(table)
 
 
@@ -105,7 +120,7 @@ def test_a_figure_is_written_with_all_it_was_measured_with(tmp_path: Path) -> No
 
 
 def test_a_proof_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
-    Recorder(tmp_path, "c" * 40, is_clean=True).record("trading-bytes", 0.5)
+    Recorder(tmp_path, "c" * 40, is_clean=True).record("trading-bytes", 0.5, seeds=[])
     path = tmp_path / "trading-bytes.json"
     changed: dict[str, Any] = {**json.loads(path.read_text(encoding="utf-8")), "figure": 0.1}
     path.write_text(json.dumps(changed), encoding="utf-8")
@@ -115,12 +130,32 @@ def test_a_proof_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
         page.rows({"trading-bytes": bars.named("trading-bytes")}, tmp_path)
 
 
+@pytest.mark.parametrize("figure", [float("nan"), float("inf")])
+def test_what_is_no_figure_is_refused(figure: float) -> None:
+    with pytest.raises(ValueError, match="is no figure"):
+        Recorder().record("trading-bytes", figure, seeds=[])
+
+
+def test_a_proof_without_the_checkout_that_its_bar_is_measured_on_is_refused() -> None:
+    with pytest.raises(ValueError, match="must name its checkout, django"):
+        Recorder().record("codegraph-replay", 200, seeds=[])
+
+
+def test_a_bar_whose_measurement_failed_loses_the_proof_of_an_earlier_run_alone(tmp_path: Path) -> None:
+    other = bars.named("trading-start")
+    for bar in (BAR, other):
+        Recorder(tmp_path, "c" * 40, is_clean=True).record(bar.id, 0.1, seeds=[])
+    os.utime(tmp_path / BAR.proof.name, (1_000, 1_000))
+    assert record.withdraw([BAR, other, bars.named("trading-risk")], 2_000, tmp_path) == [BAR.id]
+    assert [row.is_met for row in page.rows({BAR.id: BAR, other.id: other}, tmp_path)] == [False, True]
+
+
 def test_a_run_that_does_not_prove_writes_nothing_and_still_checks_the_bars_name(prove: Recorder) -> None:
     before = {path: path.read_bytes() for path in PROOFS}
-    assert Recorder().record("trading-bytes", 0.1) is None
+    assert Recorder().record("trading-bytes", 0.1, seeds=[]) is None
     assert {path: path.read_bytes() for path in sorted(bars.FOLDER.glob("*.json"))} == before
     with pytest.raises(UnknownBar, match=r"Add it to docs/proof/bars\.toml"):
-        prove.record("no-such-bar", 1)
+        prove.record("no-such-bar", 1, seeds=[])
 
 
 def test_a_checkout_is_named_by_its_commit_and_a_folder_by_its_files(tmp_path: Path) -> None:
@@ -140,6 +175,11 @@ def test_a_checkout_is_named_by_its_commit_and_a_folder_by_its_files(tmp_path: P
         subprocess.run(["git", *words], cwd=repository, check=True)
     assert state.identity(repository) == state.commit(repository)
     assert state.is_clean(repository)
+    (repository / "b.txt").write_text("b")
+    assert state.identity(repository) == f"{state.commit(repository)}, with changes"
+    bare = tmp_path / "bare"
+    subprocess.run(["git", "clone", "--quiet", "--bare", str(repository), str(bare)], check=True)
+    assert state.identity(bare) == state.commit(repository)
     first = state.identity(folder)
     assert first.startswith("sha256:")
     (folder / "a.txt").write_text("b")
@@ -159,7 +199,7 @@ def test_a_bar_without_a_proof_counts_as_not_met(tmp_path: Path) -> None:
 
 def test_a_figure_beyond_its_bar_is_not_met_and_one_at_its_bar_is(tmp_path: Path) -> None:
     for figure, is_met in ((2.0, True), (2.01, False)):
-        Recorder(tmp_path, "c" * 40, is_clean=True).record(BAR.id, figure)
+        Recorder(tmp_path, "c" * 40, is_clean=True).record(BAR.id, figure, seeds=[])
         [row] = page.rows({BAR.id: BAR}, tmp_path)
         assert row.is_met is is_met
         assert (page.MISSED in page.table([row])) is not is_met

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -40,6 +41,37 @@ def test_a_timed_bar_fails_a_judge_only_beyond_twice_its_value_and_a_proof_at_on
 @pytest.mark.sizes("number", judge=[1, 2], prove=[1, 2, 3])
 def test_a_test_is_parametrised_by_the_size_of_its_run(number: int) -> None:
     assert number in (1, 2, 3)
+
+
+# --- siblings -----------------------------------------------------------------------------------------
+
+_CHECK = re.compile(r"check_\w+|run_original|replay")
+"""Functions that a proof over a checkout and its sibling share."""
+
+
+def test_every_proof_over_a_checkout_has_a_small_sibling_that_makes_the_same_check() -> None:
+    proofs: list[str] = []
+    alone: list[str] = []
+    for file in sorted(TESTS.rglob("test_*.py")):
+        found = ast.parse(file.read_text("utf-8")).body
+        tests = [
+            node for node in found if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        ]
+        own = [test for test in tests if _is_proof(test)]
+        others = [_checks(test) for test in tests if test not in own]
+        proofs += [test.name for test in own]
+        alone += [test.name for test in own if not any(_checks(test) & sibling for sibling in others)]
+    assert len(proofs) > 8
+    assert alone == []
+
+
+def _is_proof(test: ast.FunctionDef) -> bool:
+    return any(ast.unparse(mark).startswith("pytest.mark.prove") for mark in test.decorator_list)
+
+
+def _checks(test: ast.FunctionDef) -> set[str]:
+    calls = [ast.unparse(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)]
+    return {name for call in calls if _CHECK.fullmatch(name := call.rpartition(".")[2])}
 
 
 # --- areas ------------------------------------------------------------------------------------------
@@ -106,7 +138,7 @@ from pytest import mark
 @mark.judge
 def test_judged(size, prove):
     assert size.of(judge="short", prove="long") == "short"
-    prove.record("trading-bytes", 0.1)
+    prove.record("trading-bytes", 0.1, seeds=[])
 
 @mark.prove
 def test_proved(checkout):

@@ -87,7 +87,7 @@ def test_six_clients_meet_no_fault_and_memory_does_not_grow(
     assert not re.search(r"Traceback|ERROR", log), log[-4_000:]
     assert len({what.split()[0] for what in counts}) >= 12
     if seconds > WARM_SECONDS:
-        prove.record("soak-memory", round(slope(late), 3), details={"seconds": seconds})
+        prove.record("soak-memory", round(slope(late), 3), seeds=(), details={"seconds": seconds})
         assert slope(late) <= MB_A_MINUTE
 
 

@@ -38,6 +38,7 @@ from tracedesk.wire.door import Silence
 
 MOST_ACKNOWLEDGED: Final = 3
 """A desk lives for up to this many answers, and then for a random part of one more."""
+SEED: Final = 7
 DELAY_S: Final = 0.002
 """How long the broker thinks, so that kills fall into the wait."""
 
@@ -145,7 +146,7 @@ class Harness(Killer):
 
     def __init__(self, server: Server, home: Path, at: Venue, sender: str) -> None:
         self.tally = Tally()
-        super().__init__(server, home, self.tally, seed=7, pace=0.02)
+        super().__init__(server, home, self.tally, seed=SEED, pace=0.02)
         self._at, self._sender = at, sender
         self._scripted = 0
 
@@ -264,7 +265,7 @@ def test_many_kills_while_sending_double_no_order_and_lose_none(
 ) -> None:
     count = size.of(judge=150, prove=400)
     tally = kill_senders(tmp_path, "ours", count)
-    prove.record("trading-kills-sending", len(tally.problems), details={"kills": count})
+    prove.record("trading-kills-sending", len(tally.problems), seeds=[SEED], details={"kills": count})
     _assert_the_ledger_is_the_brokers_truth(tally, count)
 
 

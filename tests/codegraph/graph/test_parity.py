@@ -298,4 +298,4 @@ def test_200_commits_of_a_repository_replay_to_a_clean_rebuild(
     with closing(Parsers()) as parsers:
         replayed = replay(history, tmp_path / "home", 20, parsers)
     assert replayed == 200
-    prove.record("codegraph-replay", replayed, checkouts={"django": place})
+    prove.record("codegraph-replay", replayed, seeds=(), checkouts={"django": place})

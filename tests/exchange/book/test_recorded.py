@@ -230,7 +230,11 @@ def test_the_book_of_a_real_market_is_its_touch_at_every_point(
     compared = check_the_whole_recording(_outside(folder, name))
     # A point at which the book differs has failed the check.
     prove.record(
-        f"exchange-recorded-{name}", 1.0, checkouts={"binance_spot": folder}, details={"points": compared}
+        f"exchange-recorded-{name}",
+        1.0,
+        seeds=(),
+        checkouts={"binance_spot": folder},
+        details={"points": compared},
     )
 
 

@@ -52,7 +52,7 @@ def call(it: Trader) -> Call[Any]:
 
 
 async def late(it: Trader, work: Any, of: Call[Any], time: Time) -> ToolError:
-    """What a call fails with that is answered without an outcome, so long before its deadline as the pace says."""
+    """What a call fails with that is answered without an outcome, before its deadline by the pace."""
     with pytest.raises(ToolError) as problem:
         await work
     assert time.end == of.deadline - it.desk.pace.answer

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.trading.sources.parts import NOW, at
 from tests.support import BOUND
+from tests.trading.sources.parts import NOW, at
 from tracedesk.market import calendar
 from tracedesk.primitives import json
 from tracedesk.primitives.time import DAY
