@@ -15,6 +15,7 @@ from typing import Final
 
 import pytest
 
+from benchmarks.process import free_port
 from scripts.proof.record import Recorder
 from tests.judges.size import Size
 from tests.support import ROOT
@@ -41,8 +42,7 @@ BARS: Final = {"900,000 fractions": "wire-wait-fractions", "450,000 objects": "w
 @contextmanager
 def _desk(home: Path) -> Generator[tuple[int, int]]:
     """A served desk: its port and its process id."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.fixtures.serve", "http", str(home), "echo"],
         cwd=ROOT,

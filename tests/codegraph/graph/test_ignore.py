@@ -153,7 +153,7 @@ def test_more_patterns_than_the_bound_are_left_out_with_a_warning() -> None:
     ignore = ignoring("\n".join(f"*x{n}-*y" for n in range(20_000)))
     began = time.process_time()
     assert ignore.says("x0-y", "")
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5
     assert not ignore.says(f"x{MOST_PATTERNS}-y", "")
     assert f"{20_000 - MOST_PATTERNS} patterns of" in ignore.warnings[0]
 

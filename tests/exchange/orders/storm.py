@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random, randrange
+from random import Random
 from typing import Any, Final
 
+from benchmarks.process import free_port
 from tests.exchange.orders.desks import NO_CAPS, User, make_call
 from tests.exchange.orders.network import TROUBLES, Network
 from tracedesk.calls import CallLog
@@ -111,7 +111,7 @@ class Storm:
     # --- the exchange
 
     async def start(self) -> None:
-        self.port = self.port or _free_port()
+        self.port = self.port or free_port()
         await launch.start(self.home, Plan(port=self.port, symbols=(SYMBOL,), pace=0.05))
 
     async def kill(self) -> None:
@@ -259,14 +259,6 @@ def _reason(problem: ToolError) -> str:
 
 def _tick(view: View, price: int) -> str:
     return str(decimal(price - price % view.instrument.tick))
-
-
-def _free_port() -> int:
-    """A port that the system gives to nobody by itself, so that it is still free after a kill."""
-    while True:
-        with suppress(OSError), socket.socket() as trial:
-            trial.bind(("127.0.0.1", randrange(20_000, 30_000)))
-            return trial.getsockname()[1]
 
 
 @asynccontextmanager
