@@ -518,6 +518,79 @@ def test_one_record_that_cannot_be_written_does_not_take_the_others_with_it(tmp_
     assert [call["arguments"]["n"] for call in desk.stored()] == [0, 1, 3, 4]
 
 
+class Panic(BaseException):
+    """Stand-in for a panic of native code, which is no `Exception`."""
+
+
+def test_a_panic_over_one_record_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(tmp_path)
+    commit = desk.log._commit  # pyright: ignore[reportPrivateUsage]
+
+    def panicking(records: Any) -> None:
+        if any(record.result == LARGE for record in records):
+            raise Panic
+        commit(records)
+
+    monkeypatch.setattr(desk.log, "_commit", panicking)
+
+    async def main() -> None:
+        calls = [desk.log.open(_call(), _tool(changes=True), {"n": n}) for n in range(5)]
+        for number, record in enumerate(calls):
+            desk.log.close(record, "ok", None, LARGE if number == 2 else b"{}", 1)
+        waiting = asyncio.gather(*map(desk.log.settle, calls), return_exceptions=True)
+        ends = await asyncio.wait_for(waiting, 20)
+        assert [type(end) for end in ends] == [type(None)] * 2 + [RecordError] + [type(None)] * 2
+
+    run(main())
+    assert [call["arguments"]["n"] for call in desk.stored()] == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize("part", ["report", "_close_journal", "_lose"])
+def test_a_failure_while_a_failure_is_handled_leaves_no_call_without_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    desk = Desk(tmp_path)
+    payloads = desk.log._payloads = _Broken(tmp_path / "payloads")  # pyright: ignore[reportPrivateUsage]
+    holder = desk.log._writer if part == "report" else desk.log  # pyright: ignore[reportPrivateUsage]
+    handle, left = getattr(holder, part), [1, 2, 3]
+
+    def fail(*given: Any) -> Any:
+        if left:
+            left.pop()
+            raise MemoryError
+        return handle(*given)
+
+    monkeypatch.setattr(holder, part, fail)
+
+    async def main() -> None:
+        calls = [desk.log.open(_call(), _tool(changes=True), {"n": n}) for n in range(3)]
+        for record in calls:
+            desk.log.close(record, "ok", None, LARGE, 1)
+        waiting = asyncio.gather(*map(desk.log.settle, calls), return_exceptions=True)
+        ends = await asyncio.wait_for(waiting, 20)
+        assert all(isinstance(end, RecordError) for end in ends)
+        payloads.is_broken = False
+        later = desk.log.open(_call(), _tool(changes=True), {"n": 9})
+        desk.log.close(later, "ok", None, LARGE, 1)
+        await asyncio.wait_for(desk.log.settle(later), 20)
+
+    run(main())
+    assert [call["arguments"]["n"] for call in desk.stored()] == [9]
+
+
+def test_a_call_that_ends_after_the_log_is_answered_with_an_error(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+
+    async def main() -> None:
+        record = desk.log.open(_call(), _tool(changes=True), {})
+        desk.log.stop()
+        desk.log.close(record, "ok", None, b"{}", 1)
+        with pytest.raises(RecordError, match="closing"):
+            await asyncio.wait_for(desk.log.settle(record), 20)
+
+    run(main())
+
+
 def test_a_writer_that_ended_is_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk(tmp_path)
     left = [SystemExit(), GeneratorExit(), KeyboardInterrupt()]

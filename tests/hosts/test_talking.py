@@ -97,7 +97,7 @@ def test_a_refusal_comes_back_as_the_tool_error_it_was(tmp_path: Path) -> None:
     talk(tmp_path, test)
 
 
-@pytest.mark.parametrize("method", ["bug", "strange"])
+@pytest.mark.parametrize("method", ["bug", "panic", "strange"])
 def test_a_bug_is_an_internal_error_with_an_id_that_the_log_repeats(
     tmp_path: Path, method: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -89,6 +89,17 @@ async def bug(params: Params, call: HostCall) -> None:
     raise RuntimeError("a bug")
 
 
+class Panic(BaseException):
+    """Stand-in for a panic of native code, which is no `Exception` either."""
+
+
+async def panic(params: Params, call: HostCall) -> None:
+    def work() -> None:
+        raise Panic("a bug")
+
+    await call.run(work)
+
+
 async def strange(params: Params, call: HostCall) -> Any:
     return object()
 
@@ -131,6 +142,7 @@ METHODS: dict[str, Method] = {
         stubborn,
         refuse,
         bug,
+        panic,
         strange,
         large,
         die,

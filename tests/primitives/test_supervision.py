@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from tests.support import BOUND, run, until
-from tracedesk.primitives.supervision import Supervised, SupervisedThread, persist, reasons
+from tracedesk.primitives.supervision import FIRST_PAUSE, Supervised, SupervisedThread, persist, reasons
 
 
 @pytest.mark.parametrize("problem", [MemoryError(), RuntimeError("x"), SystemExit(), KeyboardInterrupt()])
@@ -71,6 +71,68 @@ def test_work_of_the_loop_is_begun_again_and_its_failure_is_shown_until_then() -
         assert "a task" not in reasons()
 
     run(main())
+
+
+class Panic(BaseException):
+    """Stand-in for a panic of native code, which is no `Exception`."""
+
+
+@pytest.mark.parametrize("problem", [Panic(), asyncio.CancelledError()])
+def test_a_panic_and_the_cancellation_of_what_it_awaits_end_no_work_of_the_loop(
+    problem: BaseException,
+) -> None:
+    async def main() -> None:
+        may_end, left = asyncio.Event(), [problem]
+
+        async def work() -> None:
+            if left:
+                raise left.pop()
+            await may_end.wait()
+
+        rounds, ended = Supervised("rounds"), asyncio.Event()
+
+        async def go_round() -> None:
+            for each in (problem, None):
+                with rounds.round():
+                    if each is not None:
+                        raise each
+            ended.set()
+
+        tasks = [asyncio.ensure_future(persist("a work", work)), asyncio.ensure_future(go_round())]
+        await until(lambda: not left and "a work" in reasons() and ended.is_set())
+        may_end.set()
+        await asyncio.gather(*tasks)
+        assert "rounds" not in reasons()
+
+    run(main())
+
+
+def test_work_that_succeeded_in_between_is_begun_again_as_soon_as_the_first_time() -> None:
+    work = Supervised("now and then")
+    pauses: list[float] = []
+    for _ in range(12):
+        pauses.append(work.failed(MemoryError()))
+        work.well()
+    assert pauses == [FIRST_PAUSE] * 12
+    assert work.failed(MemoryError()) < work.failed(MemoryError())
+    work.forget()
+
+
+def test_failures_of_before_leave_work_its_last_tries() -> None:
+    tries = list[int]()
+
+    def work() -> None:
+        assert thread._ending.wait(20)  # pyright: ignore[reportPrivateUsage]
+        tries.append(1)
+        if len(tries) < 3:
+            raise MemoryError
+
+    thread = SupervisedThread("a thread that failed before", work)
+    thread.failures = 9
+    thread.start()
+    thread.join()
+    thread.forget()
+    assert len(tries) == 3
 
 
 def test_work_of_the_loop_can_be_cancelled_while_it_waits_to_begin_again() -> None:

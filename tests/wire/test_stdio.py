@@ -10,14 +10,16 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support import BOUND, ENVELOPE, HELLO, ROOT, StdioDesk, modern, rpc
+from tests.support import BOUND, ENVELOPE, HELLO, ROOT, StdioDesk, modern, rpc, run, until
 from tests.wire.test_http_abuse import BAD_JSON
 from tracedesk.config import Settings
 from tracedesk.desk import open_desk
 from tracedesk.wire.auth import Identity
+from tracedesk.wire.documents import Documents
 from tracedesk.wire.stdio import MAX_LINE, Stdio
 
 
@@ -40,6 +42,41 @@ def test_a_ten_megabyte_line_is_a_message_like_any_other(tmp_path: Path) -> None
         envelope = json.loads(reply["result"]["content"][0]["text"])
         assert envelope["error"]["code"] == "RESULT_TOO_LARGE"
         assert desk.ask(modern("ping", None, 2))["id"] == 2
+
+
+@pytest.mark.parametrize("how", ["panic", "awaits what was cancelled"])
+def test_a_handler_that_ends_by_no_ordinary_exception_is_answered_too(tmp_path: Path, how: str) -> None:
+    with StdioDesk(tmp_path) as desk:
+        broken = modern("tools/call", {"name": "break_down", "arguments": {"how": how}})
+        desk.send(broken)
+        first = desk.ask(modern("ping", None, 2))
+        second = desk.ask(modern("ping", None, 3))
+        answers = {answer["id"]: answer for answer in (first, second)}
+        assert 1 in answers, answers
+        envelope = json.loads(answers[1]["result"]["content"][0]["text"])
+        assert envelope["error"]["code"] == "INTERNAL_ERROR"
+
+
+def test_a_long_line_that_cannot_be_read_does_not_keep_those_behind_it(tmp_path: Path) -> None:
+    class NoMemory(Documents):
+        async def read(self, data: bytes, limits: Any, *, stranger: bool) -> Any:
+            if len(data) > 10_000:
+                raise MemoryError
+            return await super().read(data, limits, stranger=stranger)
+
+    async def serve() -> None:
+        async with open_desk(Settings(home=tmp_path, toolsets=("desk",))) as desk:
+            written: list[dict[str, Any]] = []
+            desk.dispatch.documents = NoMemory()
+            client = Stdio(desk.kernel, Identity("stdio:1"))
+            client._write = lambda data: written.append(json.loads(data))  # pyright: ignore[reportPrivateUsage]
+            client._on_line(b" " * 20_000)  # pyright: ignore[reportPrivateUsage]
+            client._on_line(json.dumps(modern("ping", None, 2)).encode())  # pyright: ignore[reportPrivateUsage]
+            await until(lambda: len(written) == 2)
+            assert (written[0]["id"], written[0]["error"]["code"]) == (None, -32603)
+            assert written[1]["id"] == 2
+
+    run(serve())
 
 
 def test_a_line_past_the_limit_is_refused_and_the_next_is_answered(tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ class CallLog:
         self._work = threading.Event()
         self._urgent = threading.Event()
         self._stopping = False
+        self._is_stopped = False
         self._journal: Journal | None = None
         self._taken: list[CallRecord] = []
         """Records that the writer has taken from the queue."""
@@ -184,24 +185,31 @@ class CallLog:
         return source(json.loads(record.body(self._secrets)), record.started_ns)
 
     def stop(self) -> None:
-        """Write what is queued and end the writer."""
+        """Write what is queued and end the writer; a call that ends later is answered without a record."""
         self._stopping = True
         self._urgent.set()
         self._work.set()
         self._writer.join()
         self._writer.forget()
+        self._is_stopped = True
+        self._lose_waiting(RecordError("the desk is closing"))
 
     # --- the writer
 
     def _start(self) -> None:
+        if self._is_stopped:
+            self._lose_waiting(RecordError("the desk is closing"))
+            return
         self._work.set()
         try:
             self._writer.start()
-        except RuntimeError as problem:  # the system has no thread left
+        except (RuntimeError, MemoryError) as problem:  # the system has no thread left
             self._writer.report(problem)
-            self._lose(_drain(self._queue), problem)
+            self._lose_waiting(problem)
 
     def _write(self) -> None:
+        if self._taken:
+            self._lose_taken(RecordError("the writer failed, and its failure could not be handled"))
         while True:
             self._work.wait()
             self._urgent.wait(GROUP_SECONDS)
@@ -216,29 +224,28 @@ class CallLog:
 
     def _write_taken(self) -> None:
         """Commit the records in one go; where something unexpected fails, each by itself."""
-        records = self._taken
         try:
-            self._commit(records)
+            self._commit(self._taken)
         except (SQLiteError, JournalError, OSError) as problem:
             self._writer.report(problem)
-            self._lose(records, problem)
-        except Exception as problem:
-            if len(records) == 1:
+            self._lose_taken(problem)
+        except BaseException as problem:
+            if len(self._taken) == 1:
                 raise
-            log.error("%d call records are written one by one: %s", len(records), type(problem).__name__)
+            log.error("%d call records are written one by one: %s", len(self._taken), type(problem).__name__)
             self._close_journal()
-            for record in records:
-                self._taken = [record]
-                self._write_alone(record, problem)
+            while self._taken:
+                self._write_alone(self._taken[0])
+                del self._taken[0]
         else:
             self._writer.well()
-            self._done(records, None)
-        self._taken = []
+            self._done(self._taken, None)
+            self._taken = []
 
-    def _write_alone(self, record: CallRecord, first: Exception) -> None:
+    def _write_alone(self, record: CallRecord) -> None:
         try:
             self._commit([record])
-        except Exception as problem:
+        except BaseException as problem:
             self._writer.report(problem)
             self._close_journal()
             self._lose([record], problem)
@@ -247,15 +254,19 @@ class CallLog:
 
     def _writer_failed(self, problem: BaseException) -> None:
         """Answer the calls whose records were being written: nothing is known of these records any more."""
-        self._close_journal()
-        taken, self._taken = self._taken, []
-        self._lose(taken, problem)
         self._work.set()  # others may wait in the queue
+        self._close_journal()
+        self._lose_taken(problem)
+
+    def _lose_taken(self, problem: BaseException) -> None:
+        # Only then are they let go of: who cannot answer them now is called again.
+        self._lose(self._taken, problem)
+        self._taken = []
 
     def _close_journal(self) -> None:
         journal, self._journal = self._journal, None
         if journal is not None:
-            with contextlib.suppress(SQLiteError, JournalError, OSError):
+            with contextlib.suppress(Exception):
                 journal.close()
 
     def _open(self) -> Journal:
@@ -282,9 +293,12 @@ class CallLog:
     def _lose(self, records: list[CallRecord], problem: BaseException) -> None:
         """Answer the calls whose records cannot be written."""
         if records:
-            log.error("%d call records could not be written: %s", len(records), problem)
-            self.unwritten += len(records)
             self._done(records, RecordError.of(problem))
+            self.unwritten += len(records)
+            log.error("%d call records could not be written: %s", len(records), problem)
+
+    def _lose_waiting(self, problem: BaseException) -> None:
+        self._lose(_drain(self._queue), problem)
 
     def _done(self, records: list[CallRecord], problem: RecordError | None) -> None:
         for record in records:

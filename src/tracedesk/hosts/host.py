@@ -41,6 +41,7 @@ from tracedesk.jobs import JobCancelled, in_thread
 from tracedesk.primitives import json, time
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import redact_text
+from tracedesk.primitives.supervision import is_ending
 
 log = logging.getLogger(__name__)
 
@@ -224,7 +225,9 @@ class Host:
     async def _run_work(self, work: Work) -> None:
         try:
             await work(self)
-        except Exception as fault:
+        except BaseException as fault:
+            if is_ending(fault):
+                raise
             self._fault = fault
         finally:
             self.stopping.set()
@@ -372,11 +375,11 @@ class _HostLink(Link):
             self._answer(Fault.of(request.id, error))
         except JobCancelled:
             self._answer(Fault(request.id, "CANCELLED", "The work was cancelled."))
-        except asyncio.CancelledError:
-            if self._host.stopping.is_set():
-                self._answer(Fault(request.id, "HOST_STOPPING", "The host ended before the method did."))
-            raise
-        except Exception:
+        except BaseException as problem:
+            if is_ending(problem):
+                if self._host.stopping.is_set():
+                    self._answer(Fault(request.id, "HOST_STOPPING", "The host ended before the method did."))
+                raise
             if window.expired():
                 text = f"{request.method!r} passed its deadline of {request.timeout} s."
                 self._answer(Fault(request.id, TIMED_OUT, text))

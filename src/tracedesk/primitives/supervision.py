@@ -30,7 +30,7 @@ class Supervised:
     def __init__(self, name: str) -> None:
         self.name = name
         self.failures = 0
-        """Count of its ends by an exception."""
+        """Count of its ends by an exception since it last succeeded."""
         self._reason: str | None = None
         with _guard:
             _supervised.add(self)
@@ -54,13 +54,16 @@ class Supervised:
     def well(self) -> None:
         """Take back what was reported: the work succeeds again."""
         self._reason = None
+        self.failures = 0
 
     @contextmanager
     def round(self) -> Generator[None]:
         """One round of work that goes on when a round fails."""
         try:
             yield
-        except Exception as problem:
+        except BaseException as problem:
+            if is_ending(problem):
+                raise
             self.report(problem)
         else:
             self.well()
@@ -76,6 +79,25 @@ class Supervised:
         self.failures += 1
         self.report(problem)
         return min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self.failures - 1, 10))
+
+
+def is_ending(problem: BaseException) -> bool:
+    """True for what ends a task or the process on purpose.
+
+    A panic of native code is none, although it is no `Exception`; nor is the cancellation of another task
+    that this one awaited.
+    """
+    if isinstance(problem, asyncio.CancelledError):
+        task = _current_task()
+        return task is None or task.cancelling() > 0
+    return isinstance(problem, KeyboardInterrupt | SystemExit | GeneratorExit)
+
+
+def _current_task() -> asyncio.Task[object] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # a thread without a loop
+        return None
 
 
 def reasons() -> dict[str, str]:
@@ -118,14 +140,15 @@ class SupervisedThread(Supervised):
             self._thread.join()
 
     def _run(self) -> None:
-        while True:
+        tries = _LAST_TRIES
+        while tries:
             try:
                 self._work()
                 return
             except BaseException as problem:
                 pause = self._failed_safely(problem)
-            if self._ending.wait(pause) and self.failures > _LAST_TRIES:
-                return
+            if self._ending.wait(pause):
+                tries -= 1
 
     def _failed_safely(self, problem: BaseException) -> float:
         """`failed`, which must not end the thread either."""
@@ -140,6 +163,7 @@ class SupervisedThread(Supervised):
 
 
 _LAST_TRIES: Final = 3
+"""Times that work is begun again after `join`, however often it had failed before."""
 
 
 async def persist(name: str, work: Callable[[], Awaitable[object]]) -> None:
@@ -150,7 +174,9 @@ async def persist(name: str, work: Callable[[], Awaitable[object]]) -> None:
             try:
                 await work()
                 return
-            except Exception as problem:
+            except BaseException as problem:
+                if is_ending(problem):
+                    raise
                 pause = supervised.failed(problem)
             await asyncio.sleep(pause)
     finally:

@@ -27,6 +27,7 @@ from tracedesk.journal.sqlite import SQLiteError
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.redaction import Secrets, redact_text
+from tracedesk.primitives.supervision import is_ending
 from tracedesk.registry import Registry, ResourceMatch
 from tracedesk.storage import StorageFault, StorageHealth
 from tracedesk.wire.documents import AT_ONCE, Documents
@@ -253,7 +254,9 @@ class Dispatch:
             return encode_error(tool, self._explained(tool, error), arguments)
         except InputRequired as question:
             return Reply("input", b"", requests=question.requests)
-        except Exception as problem:
+        except BaseException as problem:
+            if is_ending(problem):
+                raise
             fault = self._storage_fault(problem)
             if fault is not None:
                 log.error("call %s: tool %s failed: %s", call.id, tool.name, fault.text)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import uvicorn
 
 from tracedesk.primitives.ids import uuid7
+from tracedesk.primitives.supervision import persist
 from tracedesk.wire import page
 from tracedesk.wire.auth import Identity
 from tracedesk.wire.carried import Carried
@@ -200,6 +201,9 @@ class _Server(uvicorn.Server):
         self._stop.set()
 
     async def main_loop(self) -> None:
+        await persist("HTTP server", self._tick)
+
+    async def _tick(self) -> None:
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), 1.0)

@@ -36,6 +36,7 @@ GRACE: Final = 5.0
 SIGNAL_GRACE: Final = 1.0
 _DUPLEX: Final = TransportContext(kind="stdio", can_send_request=True)
 _ONE_WAY: Final = TransportContext(kind="stdio", can_send_request=False)
+_UNREAD: Final = "A line could not be read, and was not answered. Send it again."
 _UNANSWERED: Final = (
     "The desk stopped before this was answered. Start it again, and ask what has become of it."
 )
@@ -291,6 +292,9 @@ class Stdio:
                     )
                 except Malformed as fault:
                     self._refuse(fault)
+                except Exception as problem:  # no memory, or no thread: those behind it are read all the same
+                    log.error("a long line could not be read: %s", type(problem).__name__)
+                    self._write(error(None, types.INTERNAL_ERROR, _UNREAD) + b"\n")
                 else:
                     self._take(message)
         finally:

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from tracedesk.exchange.client.line import CannotOpen, Line
 from tracedesk.exchange.client.waiting import ended, within
-from tracedesk.primitives.supervision import Supervised
+from tracedesk.primitives.supervision import Supervised, is_ending
 from tracedesk.primitives.time import Clock
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,9 @@ class Keeper:
         while True:
             try:
                 await self._keep()
-            except Exception as problem:
+            except BaseException as problem:
+                if is_ending(problem):
+                    raise
                 self._supervised.report(problem)
                 self._owner.lost("the client failed inside; its log has the cause")
                 await self._retire_all()
