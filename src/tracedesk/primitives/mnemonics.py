@@ -24,30 +24,46 @@ A longer row is a list of words, of which one window in sixteen has a valid chec
 
 _SHORT: Final = 3
 _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyz"
-_BETWEEN: Final = b" \t\r\n,\"'\\"
+_BETWEEN: Final = b" \t\r\n,\"'\\-_|/;+*"
+_BLANKS: Final = dict.fromkeys(map(ord, "\u00a0\u3000\u200b"), " ")
+"""Blanks of more than a byte."""
 _PIECES: Final = bytes(
     byte if byte in _LETTERS else 32 if byte in _BETWEEN else 46  # a full stop ends a row of words
     for byte in range(256)
 )
 _WORD: Final = re.compile(r"(?:(?<=\\)[nrt])?([A-Za-z]+)")
-_GAP: Final = re.compile(r"(?:[\s,\"'\\]|(?<=\\)[nrt]){1,12}")
+_GAP: Final = re.compile(r"(?:[\s\u200b,\"'\\_|/;+*-]|%20|(?<=\\)[nrt]){1,12}")
+_PLACE: Final = r"[0-9]{1,2}(?:[.):]\s{0,4}|[ \t]{1,4})"
 _NUMBERED: Final = re.compile(
-    r"(?<![0-9A-Za-z.])1[.):]\s{0,4}[a-z]{3,8}(?:(?:[\s,;]|\\n){1,8}[0-9]{1,2}[.):]\s{0,4}[a-z]{3,8}){11,23}",
+    rf"(?<![0-9A-Za-z.]){_PLACE}[a-z]{{3,8}}(?:(?:[\s,;|]|\\n){{1,8}}{_PLACE}[a-z]{{3,8}}){{11,23}}",
     re.IGNORECASE,
 )
+_PAIR: Final = re.compile(rf"({_PLACE})([A-Za-z]{{3,8}})")
+_MEMBER: Final = r"\"[a-z0-9_ .-]{1,16}\":[ ]?\"[a-z]{3,8}\""
+_MEMBERS: Final = re.compile(rf"{_MEMBER}(?:,[ ]?{_MEMBER}){{11}}")
+"""Twelve members of a JSON object, each with a word."""
 
 
-def phrase_shape() -> str:
-    """Return what every phrase looks like in small letters, as an expression that any engine understands.
+def phrase_shapes() -> tuple[str, ...]:
+    """Return what phrases look like in small letters, as expressions that any engine understands.
 
     Prose looks like it seldom, for most of its short words are not in the list. Longer words are not
-    compared here: an expression of all of them takes more memory than it saves time.
+    compared here: an expression of all of them takes more memory than it saves time. They are several, for
+    one of all of them is too large for an engine's fast search.
     """
     short = "|".join(sorted(word.decode() for word in _words() if len(word) == _SHORT))
     word = rf"(?:{short}|[a-z]{{{_SHORT + 1},8}})"
-    row = rf"(?:{word}(?:[ \t\r\n,\"']|\\[nrt]?){{1,12}}){{11}}{word}"
-    numbered = r"(?:[0-9]{1,2}[.):][ \t]{0,4}[a-z]{3,8}(?:[ \t\r\n,;]|\\n){1,8}){11}[0-9]{1,2}[.):]"
-    return f"{row}|{numbered}"
+    row = rf"(?:{word}(?:[ \t\r\n,\"'_|/;+*-]|\\[nrt]?){{1,12}}){{11}}{word}"
+    place = r"[0-9]{1,2}(?:[.):][ \t]{0,4}|[ \t]{1,4})"
+    numbered = rf"(?:{place}[a-z]{{3,8}}(?:[ \t\r\n,;|]|\\n){{1,8}}){{11}}{place}"
+    return row, numbered, rf"{_MEMBER}(?:,[ ]?{_MEMBER}){{11}}"
+
+
+def with_plain_blanks(text: str) -> str:
+    """Return the text with a blank in place of each that is wider or encoded, to look for phrases in."""
+    if "%20" in text:
+        text = text.replace("%20", " ")
+    return text if text.isascii() else text.translate(_BLANKS)
 
 
 def may_hold_phrase(folded: bytes) -> bool:
@@ -59,7 +75,8 @@ def may_hold_phrase(folded: bytes) -> bool:
     for piece in folded.translate(_PIECES).split(b"."):
         if len(piece) >= SHORTEST_PHRASE and _has_row(piece.split()):
             return True
-    return b"12" in folded and _NUMBERED.search(folded.decode(errors="replace")) is not None
+    text = folded.decode(errors="replace")
+    return (b"12" in folded and _NUMBERED.search(text) is not None) or _MEMBERS.search(text) is not None
 
 
 def phrases(text: str) -> list[Span]:
@@ -188,7 +205,8 @@ def _is_valid(numbers: Sequence[int]) -> bool:
 
 
 def _is_numbered_phrase(text: str) -> bool:
-    pairs = re.findall(r"([0-9]{1,2})[.):]\s{0,4}([A-Za-z]{3,8})", text)
-    return [int(number) for number, _ in pairs] == list(range(1, len(pairs) + 1)) and is_phrase(
+    """Check words that have numbers: these say their order, also in columns."""
+    pairs = sorted((int(re.sub("[^0-9]", "", place)), word) for place, word in _PAIR.findall(text))
+    return [number for number, _ in pairs] == list(range(1, len(pairs) + 1)) and is_phrase(
         [word for _, word in pairs]
     )

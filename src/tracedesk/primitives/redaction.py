@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Final, NamedTuple, TypeVar, cast
@@ -15,12 +15,19 @@ from typing import Final, NamedTuple, TypeVar, cast
 from tracedesk.primitives.hex_keys import HINTS as HEX_HINTS
 from tracedesk.primitives.hex_keys import ONE as HEX_KEY
 from tracedesk.primitives.hex_keys import SHORTEST_KEY, has_digits, names_key
-from tracedesk.primitives.mnemonics import SHORTEST_PHRASE, is_phrase, may_hold_phrase, phrase_shape
+from tracedesk.primitives.mnemonics import (
+    SHORTEST_PHRASE,
+    is_phrase,
+    may_hold_phrase,
+    phrase_shapes,
+    with_plain_blanks,
+)
 from tracedesk.primitives.secret_rules import (
     FLAG,
     MARKER,
     PUBLIC_TOKEN,
     RULES,
+    is_mixed,
     marker,
     named,
     without_keys,
@@ -76,7 +83,12 @@ def may_span_lines(folded: str) -> bool:
 
 
 def _may_hold_phrase(seen: str, raw: bytes) -> bool:
-    return len(raw) >= SHORTEST_PHRASE and _looks().phrase(seen) and may_hold_phrase(raw)
+    if len(raw) < SHORTEST_PHRASE:
+        return False
+    plain = with_plain_blanks(seen)
+    if not any(look(plain) for look in _looks().phrases):
+        return False
+    return may_hold_phrase(raw if plain is seen else plain.encode())
 
 
 def _may_hold_key(seen: str, raw: bytes) -> bool:
@@ -143,7 +155,7 @@ class _Looks(NamedTuple):
     hint: Look
     key: Look
     hex_hint: Look
-    phrase: Look
+    phrases: tuple[Look, ...]
 
 
 @cache
@@ -152,7 +164,7 @@ def _looks() -> _Looks:
         hint=any_of(hint for rule in RULES for hint in rule.hints),
         key=any_of((*_SECRET_KEYS, "pwd", "token")),
         hex_hint=any_of(HEX_HINTS),
-        phrase=_search(phrase_shape()),
+        phrases=tuple(_search(shape) for shape in phrase_shapes()),
     )
 
 
@@ -178,14 +190,15 @@ def redact(value: _Value, secrets: Secrets | None = None) -> _Value:
     return cast(_Value, _walk(value, secrets, None, 0))
 
 
-def _walk(value: object, secrets: Secrets | None, kind: str | None, depth: int) -> object:
+def _walk(value: object, secrets: Secrets | None, kind: str | None, depth: int, name: object = "") -> object:
     if depth > MAX_DEPTH:
         return TOO_DEEP
     if isinstance(value, dict):
-        entries = cast("dict[object, object]", value).items()
+        members = cast("dict[object, object]", value)
+        kind = kind or _phrase(members.values())
         return {
-            _key(key, secrets): _walk(item, secrets, kind or _kind_of(key, item), depth + 1)
-            for key, item in entries
+            _key(key, secrets, kind): _walk(item, secrets, kind or _kind_of(key, item, name), depth + 1, key)
+            for key, item in members.items()
         }
     if isinstance(value, list):
         return _items(cast("list[object]", value), secrets, kind, depth)
@@ -196,12 +209,7 @@ def _walk(value: object, secrets: Secrets | None, kind: str | None, depth: int) 
 
 def _items(items: list[object], secrets: Secrets | None, kind: str | None, depth: int) -> list[object]:
     """Walk a list: the words of a wallet phrase are secret, and what follows a flag that names a secret."""
-    if (
-        kind is None
-        and 12 <= len(items) <= 24
-        and is_phrase([item for item in items if isinstance(item, str)])
-    ):
-        kind = "mnemonic"
+    kind = kind or _phrase(items)
     clean: list[object] = []
     before: object = None
     for item in items:
@@ -209,6 +217,13 @@ def _items(items: list[object], secrets: Secrets | None, kind: str | None, depth
         clean.append(_walk(item, secrets, kind or (of_flag if isinstance(item, str) else None), depth + 1))
         before = item
     return clean
+
+
+def _phrase(values: Collection[object]) -> str | None:
+    """Return the kind of a wallet phrase whose words are these values."""
+    if 12 <= len(values) <= 24 and is_phrase([value for value in values if isinstance(value, str)]):
+        return "mnemonic"
+    return None
 
 
 def _leaf(value: object, secrets: Secrets | None, kind: str | None) -> object:
@@ -221,7 +236,9 @@ def _whole(text: str, kind: str) -> str:
     return text if not text or MARKER.fullmatch(text) else marker(text, kind)
 
 
-def _key(key: object, secrets: Secrets | None) -> object:
+def _key(key: object, secrets: Secrets | None, kind: str | None) -> object:
+    if kind is not None and isinstance(key, str) and HEX_KEY.fullmatch(key):
+        return _whole(key, kind)
     return redact_text(key, secrets) if isinstance(key, str) else key
 
 
@@ -233,20 +250,37 @@ _SECRET_KEYS = (
     "accesspassphrase", "accesskey", "accesssign", "apitoken", "idtoken", "passwords", "passcode",
     "privatekeys", "privkey", "privkeys", "secretkeys", "mnemonics", "seedphrases", "recoveryphrase",
 )  # fmt: skip
+_PUBLIC_NAME = re.compile(r"withdrawalcredentials|.{0,16}(?:hash|digest|sha256)of.{1,32}")
+"""Names that end like a secret's and are public."""
+_PASSWORD_AGAIN = re.compile(
+    r"[a-z]{0,16}passw(?:or)?d(?:confirm(?:ation)?|confirmed|repeat(?:ed)?|again|new|old|[0-9])"
+)
 _PAGE_TOKENS = frozenset({"nexttoken", "pagetoken", "nextpagetoken", "continuationtoken", "progresstoken"})
 
 
-def _kind_of(key: object, value: object) -> str | None:
+def _kind_of(key: object, value: object, parent: object = "") -> str | None:
     if not isinstance(key, str):
         return None
     name = re.sub(r"[^a-z0-9]", "", key.lower())
+    if _PUBLIC_NAME.fullmatch(name):
+        return None
+    if _PASSWORD_AGAIN.fullmatch(name) or (name == "pass" and isinstance(value, str) and is_mixed(value)):
+        return "password"
     if name.endswith(_SECRET_KEYS) or (name.endswith("pwd") and name != "pwd"):
         return named(key)
-    if isinstance(value, str) and HEX_KEY.fullmatch(value) and names_key(key):
+    if _is_key_at(f"{parent}_{key}" if parent else key, value):
         return "private-key"
     if name.endswith("token") and name not in _PAGE_TOKENS and _may_be_secret(value):
         return named(key)
     return None
+
+
+def _is_key_at(name: str, value: object) -> bool:
+    """Return whether a value under this name is a private key, or a list of some."""
+    values = cast("list[object]", value) if isinstance(value, list) else [value]
+    if not values or not all(isinstance(each, str) and HEX_KEY.fullmatch(each) for each in values):
+        return False
+    return names_key(name, many=isinstance(value, list))
 
 
 def _may_be_secret(value: object) -> bool:

@@ -141,7 +141,7 @@ _ENDS = r"(?![A-Za-z0-9_-])"
 _QUOTE = r"(?P<quote>\\{0,3}[\"'`])?"
 _BETWEEN = (
     r"\\{0,3}[\"'`]?\s{0,4}"
-    r"(?::\s{0,3}(?:str|string|&str)\s{0,3}=|=>|:=|={1,3}|:)\s{0,4}"
+    r"(?::\s{0,3}(?:[A-Za-z&|][\w\[\]&|]{0,31}+[ ]?+){1,4}+=|=>|:=|={1,3}|:|%3[AaDd])\s{0,4}"
 )
 # Inside quotes a backslash belongs to the value unless it escapes the closing quote.
 _ASSIGNED = (
@@ -150,7 +150,7 @@ _ASSIGNED = (
 )
 # Exchange headers end in these names too: X-MBX-APIKEY, CB-ACCESS-SIGN, APCA-API-KEY-ID.
 _SECRET_NAMES = (
-    r"(?i:(?<!publickey)(?P<name>passw(?:or)?d|passphrase|secret(?:[_-]?access)?(?:[_-]?key)?|token"
+    r"(?i:(?<!publickey)(?<!hashof)(?<!hash_of_)(?<!digestof)(?<!sha256of)(?P<name>passw(?:or)?d|passphrase|secret(?:[_-]?access)?(?:[_-]?key)?|token"
     r"|api[_-]?(?:key(?:-id)?|secret|token|sign)|access[_-](?:key|sign)|accesskey"
     r"|private[_-]?key|signing[_-]?key|listen[_-]?key))"
 )
@@ -199,11 +199,15 @@ def _is_passphrase(text: str) -> bool:
     return " " in text and "{" not in text and not is_message and not _is_placeholder(text.lower())
 
 
-def _is_short_password(text: str) -> bool:
-    """Judge an unquoted value: letters with a figure, as no word of code or prose is."""
+def is_mixed(text: str) -> bool:
+    """Return whether a value has letters and figures in one piece, as no word of code or prose has."""
     mixed = any(map(str.isalpha, text)) and any(map(str.isdigit, text))
-    is_dense = len(text) >= 6 and mixed and entropy(text) >= 2.2
-    return is_dense and text[0] not in "$%/<" and not _is_placeholder(text.lower())
+    return 6 <= len(text) <= 128 and mixed and entropy(text) >= 2.2 and not any(map(str.isspace, text))
+
+
+def _is_short_password(text: str) -> bool:
+    """Judge an unquoted value."""
+    return is_mixed(text) and text[0] not in "$%/<" and not _is_placeholder(text.lower())
 
 
 def _is_spoken(text: str) -> bool:
@@ -220,14 +224,28 @@ def _is_marked(text: str) -> bool:
     return _is_spoken(text) and not plain and len(text) >= 6 and any(map(str.isalpha, text))
 
 
-_IS: Final = r"[ \t]+(?:is|was|will[ \t]be|set[ \t]to|changed[ \t]to)[ \t]*:?[ \t]+\\{0,3}[\"'`“]?"
+_IS: Final = r"[ \t]+(?:is|was|will[ \t]be|(?:set[ \t]|changed[ \t])?to)[ \t]*:?[ \t]+\\{0,3}[\"'`“]?"
 _SAID: Final = r"(?P<secret>[^\s\"'`“”\\]{3,127}[^\s\"'`“”\\.,;:!?)\]}])"
+_AGAIN: Final = r"(?i:[_-]?(?:confirm(?:ation)?|repeat|again|new|old|[0-9]))?"
+_CODE: Final = r"(?P<secret>[^\s\"'`\\]{6,128})\\{0,3}[\"'`]"
 _PASSWORD_RULES: Final = (
     Rule(
         "password",
         (*_PASSWORD_HINTS, "pwd"),
         r"(?P<name>(?i:passw(?:or)?d|passphrase|passcode|(?<![a-z])(?:[a-z]{1,24}_)?pwd))"
-        rf"{_BETWEEN}\\{{0,3}}[\"'`](?P<secret>[^\s\"'`\\]{{4,128}})\\{{0,3}}[\"'`]",
+        rf"{_AGAIN}{_BETWEEN}\\{{0,3}}[\"'`]{{1,3}}(?P<secret>[^\s\"'`\\]{{4,128}})\\{{0,3}}[\"'`]",
+        _is_password,
+    ),
+    Rule(
+        "password",
+        ("pass:", 'pass"', "pass'", "pass=", "pass =", "pass\\"),
+        rf"(?<![A-Za-z])(?P<name>pass|PASS){_BETWEEN}\\{{0,3}}[\"'`]{_CODE}",
+        _is_short_password,
+    ),
+    Rule(
+        "password",
+        ("password>", "passwd>"),
+        r"(?i:passw(?:or)?d)>(?P<secret>[^\s<>]{4,128})</",
         _is_password,
     ),
     Rule(
@@ -297,6 +315,7 @@ RULES = (
     Rule("google", ("aiza",), _starts("AIza") + r"[0-9A-Za-z_-]{35}" + _ENDS),
     Rule("google", ("ya29.",), _starts("ya29") + r"\.[0-9A-Za-z_-]{20,}+"),
     Rule("google", ("gocspx-",), r"GOCSPX-[A-Za-z0-9_-]{20,}+"),
+    Rule("extended-key", ("prv",), r"(?<![A-Za-z0-9])[xtyzuv]prv[1-9A-HJ-NP-Za-km-z]{107}(?![A-Za-z0-9])"),
     Rule("npm", ("npm_",), r"npm_[A-Za-z0-9]{36,}+"),
     Rule("pypi", ("pypi-age",), r"pypi-AgE[A-Za-z0-9_-]{40,}+"),
     Rule("huggingface", ("hf_",), _starts("hf_") + r"[A-Za-z0-9]{30,}+", _is_random_key),
