@@ -77,16 +77,16 @@ def forget(home: Home, ref: str, *, by: str, clock: Clock | None = None, drop: D
             connection.execute("PRAGMA secure_delete = ON")
             known = _record_of(connection, ref)
             outcome = Outcome(ref, already=known is not None)
-            target = _Target() if known is not None else _found(home, connection, ref)
+            target = _found(home, connection, ref) if known is None else _left_of(known, ref)
+            # Also the second time: a record may cite by now what somebody has stored again.
+            _refuse_ledger(home, target)
+            _keep_cited(home, connection, target, outcome)
+            outcome.refs = _refs(target) if known is None else list(known["refs"])
             if known is None:
-                _refuse_ledger(home, target)
-                _keep_cited(home, connection, target, outcome)
-            payloads = set(known["payloads"]) if known is not None else target.payloads
-            outcome.refs = list(known["refs"]) if known is not None else _refs(target)
-            if known is None:
-                facts = {"ref": ref, "refs": outcome.refs, "payloads": sorted(payloads), "by": by}
+                names = sorted(target.payloads)
+                facts = {"ref": ref, "refs": outcome.refs, "payloads": names, "by": by}
                 _take_out(journal, target, facts, drop)
-            outcome.payloads = sum(_remove(home.payload(name)) for name in payloads)
+            outcome.payloads = sum(_remove(home.payload(name)) for name in target.payloads)
             _write_out(connection, tidy, outcome)
     return outcome
 
@@ -95,6 +95,12 @@ def _record_of(connection: Connection, ref: str) -> Mapping[str, Any] | None:
     """Return the record of a forgetting that took this reference."""
     records = (record for _, record in reversed(forgetting.records(connection)))
     return next((one for one in records if ref in one["refs"] or PREFIX + ref in one["refs"]), None)
+
+
+def _left_of(known: Mapping[str, Any], ref: str) -> _Target:
+    """Return the payloads that a forgetting named; killed, it left them."""
+    payloads = set(known["payloads"])
+    return _Target(payloads=payloads, own={name for name in payloads if PAYLOADS + name == ref})
 
 
 # --- what goes ---------------------------------------------------------------------------------

@@ -124,6 +124,22 @@ def test_forgetting_again_completes_and_reports_it(served: Served) -> None:
     assert again.json["forgotten"] == first.json["forgotten"]
 
 
+def test_forgetting_again_leaves_a_payload_that_a_later_record_cites(served: Served) -> None:
+    text = unlikely(random.Random(17)) + " " + "z" * 70_000
+    ref = ref_of(served, log(served, "attempt-g", text))
+    first = served.shell("forget", ref, "--yes", "--json")
+    (payload,) = [one for one in first.json["forgotten"] if one.startswith("tracedesk://payloads/")]
+    later = ref_of(served, log(served, "attempt-h", text))
+    again = served.shell("forget", ref, "--yes", "--json")
+    assert (again.code, again.json["already"], again.json["payloads"]) == (0, True, 0)
+    assert again.json["notes"] == [f"{payload} stays, for other records cite it."]
+    place = served.shell.home / "payloads" / payload[-64:-62] / payload[-64:]
+    assert place.exists()
+    last = served.shell("forget", later, "--yes", "--json")
+    assert (last.code, last.json["payloads"]) == (0, 1)
+    assert not place.exists()
+
+
 def test_a_desk_goes_on_logging_and_rebuilds_without_what_was_forgotten(served: Served) -> None:
     chance = random.Random(14)
     gone, later = unlikely(chance), unlikely(chance)
