@@ -172,7 +172,7 @@ class Desk:
 
     def health(self) -> dict[str, Any]:
         """The desk's status, with each problem that keeps it from serving as it should and its remedy."""
-        problems = [*_failures(), *self.storage.problems()]
+        problems = [*self.storage.problems(), *_failures()]  # the cause first
         return {"status": "degraded" if problems else "ok", "problems": problems}
 
 

@@ -119,8 +119,7 @@ class Job(Generic[T]):
 
     def fail(self, error: ToolError) -> bool:
         """End as failed; False when the job has ended already."""
-        # A copy: the exception that was raised holds its frames, and a kept job would hold them too.
-        return self._end("failed", error=ToolError(error.code, error.message, error.details))
+        return self._end("failed", error=_without_frames(error))
 
     def abandon(self) -> bool:
         """End as cancelled; False when the job has ended already."""
@@ -181,7 +180,7 @@ class Job(Generic[T]):
         view = self.view()
         if view.state == "failed":
             assert view.error is not None
-            raise ToolError(view.error.code, view.error.message, view.error.details)
+            raise ToolError(view.error.code, view.error.message, view.error.details) from view.error.__cause__
         if view.state == "cancelled":
             raise JobCancelled(f"the job {self.kind} was cancelled")
         if view.state == "running":
@@ -356,6 +355,18 @@ async def _run_async(job: Job[T], work: Callable[[Job[T]], Awaitable[T]]) -> Non
         job.finish(await work(job))
 
 
+def _without_frames(error: ToolError) -> ToolError:
+    """Return a copy that keeps its cause, such as a full disk, and no frames: they hold the arguments."""
+    kept = ToolError(error.code, error.message, error.details)
+    cause = kept.__cause__ = error.__cause__ or error.__context__
+    seen: list[BaseException] = []
+    while cause is not None and cause not in seen:
+        cause.__traceback__ = None
+        seen.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return kept
+
+
 @contextmanager
 def _ending(job: Job[Any]) -> Generator[None]:
     """Turn whatever ends the work into the job's end."""
@@ -368,7 +379,9 @@ def _ending(job: Job[Any]) -> Generator[None]:
     except BaseException as bug:
         # Text, not exc_info: a kept record would keep the frames, and with them their secrets.
         log.error("job %s: %s failed\n%s", job.id, job.kind, redact_text(traceback.format_exc()))
-        job.fail(STANDARD.broken(job.id))
+        broken = STANDARD.broken(job.id)
+        broken.__cause__ = bug
+        job.fail(broken)
         if not isinstance(bug, Exception):
             raise
 

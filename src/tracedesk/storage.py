@@ -86,6 +86,11 @@ def fault_of(problem: BaseException, home: Path) -> StorageFault | None:
     return None
 
 
+def is_of_disk(problem: OSError) -> bool:
+    """Return whether the system says that the disk takes nothing, or nothing now."""
+    return problem.errno in _ERRNOS
+
+
 def probe(home: Path) -> StorageFault | None:
     """Try to write a little to the home; return the fault that this meets."""
     found = glance(home)

@@ -39,7 +39,13 @@ def disk(tmp_path: Path) -> Generator[SmallDisk]:
 @asynccontextmanager
 async def client_of(home: Path, project: Path) -> AsyncGenerator[Client]:
     settings = Settings(
-        home=home, toolsets=TOOLSETS, tables={"exchange": {"mode": "sim"}, "fuzz": {"roots": [str(project)]}}
+        home=home,
+        toolsets=TOOLSETS,
+        tables={
+            "exchange": {"mode": "sim"},
+            "fuzz": {"roots": [str(project)]},
+            "codegraph": {"roots": [str(project)]},
+        },
     )
     listener = listen("127.0.0.1", 0)
     bind = Bind(listener)
@@ -176,6 +182,34 @@ def test_commands_and_the_doctor_name_the_disk(disk: SmallDisk, tmp_path: Path, 
     assert done.code == 1
     assert {check["check"] for check in broken} <= {"home", "disk"}
     assert problem in next(check["detail"] for check in broken if check["check"] == "home")
+
+
+@pytest.mark.parametrize("case", ["full", "read-only"])
+def test_an_index_that_cannot_be_written_names_the_disk_as_a_tool_and_as_a_command(
+    disk: SmallDisk, tmp_path: Path, case: str
+) -> None:
+    shell, project = shell_on(disk, tmp_path), tmp_path / "code"
+    project.mkdir()
+    (project / "a.py").write_text("def first():\n    return 1\n")
+    assert shell("graph", "index", project).code == 0
+    (project / "b.py").write_text("def second():\n    return 2\n")
+    problem = (FULL if case == "full" else READ_ONLY).partition(".")[0]
+
+    async def main() -> None:
+        async with client_of(disk.home, project) as client:
+            disk.fill()
+            asked = {"project_root": str(project), "files": []}
+            reply = await client.call("graph_index_project", asked)
+            error = reply.envelope["error"]
+            assert (error["code"], error["details"]["kind"]) == ("DATABASE_ERROR", "DISK_FULL"), error
+
+    if case == "full":
+        run(main())
+    else:
+        disk.remount("ro")
+    done = shell("graph", "index", project)
+    assert done.code == 1
+    assert problem in done.err
 
 
 # --- without a disk of its own -----------------------------------------------------------------

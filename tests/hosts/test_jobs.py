@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tests.fixtures.probe import OPEN, READS
 from tests.hosts.support import Heard, connected, hosting
-from tests.support import BOUND, ENVELOPE, VERSION, desk_client, events, rpc, run
+from tests.support import BOUND, ENVELOPE, VERSION, desk_client, events, rpc, run, until
 from tracedesk.contract import Arguments, Call, Tool, Toolset
 from tracedesk.errors import STANDARD, ToolError
 from tracedesk.hosts import HostCall
@@ -511,5 +511,22 @@ def test_a_thread_gives_back_its_result_or_its_error() -> None:
         assert await in_thread(lambda: 7) == 7
         with pytest.raises(ZeroDivisionError):
             await in_thread(lambda: 1 // 0)
+
+    run(main())
+
+
+def test_a_failed_job_keeps_the_cause_and_not_its_frames() -> None:
+    async def main() -> None:
+        def work(job: Job[None]) -> None:
+            raise OSError(28, "No space left on device")
+
+        job = JobTable().start_thread("fill", work)
+        await until(lambda: job.state == "failed")
+        for _ in range(2):
+            with pytest.raises(ToolError) as refused:
+                job.outcome()
+            cause = refused.value.__cause__
+            assert isinstance(cause, OSError)
+            assert (cause.errno, cause.__traceback__) == (28, None)
 
     run(main())

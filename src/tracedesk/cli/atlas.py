@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from tracedesk.cli.console import Console, Failed, Misuse, sentence
+from tracedesk.cli.console import Console, Failed, Misuse, disk_sentence, sentence
 
 if TYPE_CHECKING:
     from tracedesk.codegraph.desk import Atlas
@@ -65,4 +65,5 @@ def told() -> Generator[None]:
     try:
         yield
     except ToolError as refused:
-        raise Failed(sentence(refused)) from None
+        home = click.get_current_context().ensure_object(Console).settings().home
+        raise Failed(disk_sentence(refused, home) or sentence(refused)) from None

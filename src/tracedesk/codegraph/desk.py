@@ -38,6 +38,7 @@ from tracedesk.primitives.paths import Jail, PathRefused
 from tracedesk.primitives.redaction import Secrets
 from tracedesk.primitives.supervision import persist
 from tracedesk.primitives.time import Clock, SystemClock
+from tracedesk.storage import is_of_disk
 
 if TYPE_CHECKING:
     from tracedesk.calls import CallLog
@@ -341,6 +342,8 @@ def as_tool_errors(root: str = "") -> Generator[None]:
     except (BusyError, JournalBusy) as problem:
         message = "Another process is writing to the graph or the trace. Try again in a moment."
         raise ToolError("DATABASE_ERROR", message, {"kind": type(problem).__name__}) from None
-    except (SQLiteError, JournalError, GraphError) as problem:
+    except (SQLiteError, JournalError, GraphError, OSError) as problem:
+        if isinstance(problem, OSError) and not is_of_disk(problem):
+            raise
         message = f"The graph or the trace cannot be used: {problem}. Run `tracedesk doctor`."
         raise ToolError("DATABASE_ERROR", message, {"kind": type(problem).__name__}) from None
