@@ -198,7 +198,7 @@ def test_an_index_that_cannot_be_written_names_the_disk_as_a_tool_and_as_a_comma
     async def main() -> None:
         async with client_of(disk.home, project) as client:
             disk.fill()
-            asked = {"project_root": str(project), "files": []}
+            asked: dict[str, Any] = {"project_root": str(project), "files": []}
             reply = await client.call("graph_index_project", asked)
             error = reply.envelope["error"]
             assert (error["code"], error["details"]["kind"]) == ("DATABASE_ERROR", "DISK_FULL"), error
