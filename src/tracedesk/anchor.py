@@ -113,7 +113,7 @@ def write(anchor: Mapping[str, Any], target: Path, home: Path) -> None:
 def _is_anchor(path: Path) -> bool:
     try:
         return "anchor" in json.loads(path.read_bytes())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return False
 
 
@@ -190,7 +190,7 @@ def read(path: Path) -> Anchor:
         facts, public = whole["anchor"], _bytes(whole["publicKey"])
         number = facts["format"]
         Ed25519PublicKey.from_public_bytes(public).verify(_bytes(whole["signature"]), _signed(facts))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise AnchorError(f"{path} is not an anchor, or is damaged. Use another copy of it") from None
     except InvalidSignature:
         raise AnchorError(f"{path} is not what was signed: it was changed. Use another copy of it") from None

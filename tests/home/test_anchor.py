@@ -107,6 +107,18 @@ def test_a_changed_anchor_is_refused(filled: Filled, anchored: Path) -> None:
         read(anchored)
 
 
+@pytest.mark.parametrize("content", [b"[" * 200_000, b'{"anchor":' * 5_000, b"null", b"\xff"])
+def test_a_file_of_any_other_content_is_refused_as_no_anchor(
+    filled: Filled, tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "other"
+    file.write_bytes(content)
+    with pytest.raises(AnchorError, match="is not an anchor"):
+        read(file)
+    with pytest.raises(AnchorError, match="no anchor"):
+        write(document(filled.home), file, filled.home.path)
+
+
 def test_an_anchor_signed_by_another_key_does_not_pass_for_the_homes(
     filled: Filled, anchored: Path, tmp_path: Path
 ) -> None:
