@@ -201,5 +201,7 @@ def _calm() -> None:
 def _settle() -> None:
     """What start-up made lives as long as the process: keep the collector from walking it."""
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    # The first two keep a collection short: it walks up to 30,000 young objects with the lock held, and a
+    # client's document may have half a million. The last one lets old objects be walked as seldom as before.
+    gc.set_threshold(10_000, 2, 250)
     gc.enable()

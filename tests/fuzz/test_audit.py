@@ -54,6 +54,11 @@ def test_the_file_is_private_and_no_link_is_followed(tmp_path: Path) -> None:
     ("line", "problem"),
     [
         ("{", "is not JSON"),
+        (
+            '{"timestamp": "2026-01-02T03:04:05Z", "tool": "clear_priorities", "args": {"a": %s}}'
+            % ("[" * 64 + "]" * 64),
+            "64 levels",
+        ),
         ('{"tool": "inject_transaction"}', "needs timestamp"),
         ('{"timestamp": "2026-01-02T03:04:05", "tool": "inject_transaction", "args": {}}', "UTC with Z"),
         ('{"timestamp": "2026-01-02T03:04:05+01:00", "tool": "clear_priorities", "args": {}}', "UTC with Z"),

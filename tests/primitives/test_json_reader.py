@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as plain
+import tracemalloc
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracedesk.primitives import json, json_reader
-from tracedesk.primitives.json_reader import Limits, Reader, count_values, cut_of, is_deeper
+from tracedesk.primitives.json_reader import Limits, Reader, count_values, cut_of, has_more_values, is_deeper
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from([",", '"},', "\\", "]["])
 VALUES = st.recursive(
@@ -34,7 +35,8 @@ def json_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read(text: str, limits: Limits, *, counting: bool = False) -> Any:
-    return Reader(text, _scan, limits, counting=counting, pause=lambda: None).read()
+    most = limits.values if counting else None
+    return Reader(text, _scan, limits, most=most, pause=lambda: None).read()
 
 
 @contextmanager
@@ -84,6 +86,29 @@ def test_what_passes_a_limit_is_marked_and_nothing_else_is(
         is_cut = _outcome(lambda: cut_of(_read(text, Limits(250, values=most), counting=True)))
     if isinstance(value, (dict, list)):
         assert (is_cut != ("read", None)) == (count_values(value) > most)
+
+
+@given(value=VALUES, step=st.integers(8, 200), indent=st.sampled_from([None, 1]))
+def test_values_counted_beforehand_are_never_more_than_there_are(
+    value: Any, step: int, indent: int | None
+) -> None:
+    raw = plain.dumps(value, indent=indent).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_reader, "_STEP", step)
+        assert not has_more_values(raw, count_values(value), lambda: None)
+
+
+def test_a_document_with_too_many_values_is_refused_without_holding_them() -> None:
+    text = b'{"n":1,"x":[' + b",".join([b"1.5"] * 900_000) + b'],"y":{}}'
+    tracemalloc.start()
+    try:
+        value = json.read(text, Limits(64, 500_000))
+        _, largest = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert cut_of(value) == "has more than 500000 values"
+    assert value["n"] == 1
+    assert largest < 3 * len(text)
 
 
 def test_a_document_cut_in_its_arguments_keeps_its_envelope() -> None:

@@ -277,6 +277,12 @@ def test_arguments_that_nest_without_end_are_refused() -> None:
     assert "nest deeper" in refused(lambda: params.canonical("log_event", {"data": data})).message
 
 
+def test_long_arguments_are_refused_before_they_are_put_in_order() -> None:
+    """Done on the event loop, 250,000 members of an event's data held it for 1.3 seconds."""
+    data = {f"member {number}": {} for number in range(100_000)}
+    assert "131072 bytes" in refused(lambda: params.canonical("log_event", {"data": data})).message
+
+
 def test_members_are_sorted_by_utf_16_code_units() -> None:
     # RFC 8785 §3.2.3: the emoji's surrogates sort before U+FB33, though its code point is larger.
     request = params.canonical("log_event", {"data": {"\ufb33": 1, "😂": 2, "€": 3, "1": 4}})

@@ -108,6 +108,31 @@ def test_arguments_that_nest_too_deeply_are_an_invalid_argument_and_a_record(
     run(main())
 
 
+@pytest.mark.parametrize("length", [1, 100_000], ids=["short", "long"])
+@pytest.mark.parametrize(
+    "number",
+    [b"1e999999999", b"1e99999999999999999999", b"-1e-99999999999999999999", b"0." + b"1" * 13_000],
+    ids=["nine digits", "twenty digits", "negative", "long"],
+)
+def test_a_number_of_boundless_exponent_is_no_json_at_every_door(
+    tmp_path: Path, number: bytes, length: int
+) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path, extra=[takes]) as client:
+            arguments = b'{"a":"' + b"x" * length + b'","n":' + number + b"}"
+            assert (await client.request("POST", "/tools/take_standard", arguments)).status == 400
+            session = await client.open_session()
+            reply = await session.request("POST", "/mcp", call_message("take_standard", arguments))
+            assert (reply.status, reply.json["error"]["code"]) == (400, -32700)
+            with StdioDesk(tmp_path / "stdio") as desk:
+                desk.ask(rpc("initialize", HELLO))
+                desk.send_bytes(call_message("echo", arguments) + b"\n")
+                assert desk.read()["error"]["code"] == -32700
+                assert desk.ask(rpc("ping"))["result"] == {}
+
+    run(main())
+
+
 @pytest.mark.parametrize("door", DOORS)
 def test_arguments_that_nest_as_deeply_as_they_may_are_taken_and_kept(tmp_path: Path, door: str) -> None:
     async def main() -> None:
@@ -154,6 +179,23 @@ def test_a_fault_far_down_a_long_list_is_named_with_its_place(tmp_path: Path) ->
             paths[77_777] = 7
             found = await ask(client, "tools", "take_standard", json.dumps({"paths": paths}).encode())
             assert found["error"]["details"]["path"] == ["paths", 77_777]
+
+    run(main())
+
+
+@pytest.mark.parametrize("door", ["stateless", "session"])
+def test_a_call_brings_little_beside_its_arguments(tmp_path: Path, door: str) -> None:
+    """The SDK reads all of it on the event loop: 3 MB of capabilities stopped that for 0.3 seconds."""
+
+    async def main() -> None:
+        async with desk_client(tmp_path, extra=[takes]) as client:
+            asker = client if door == "stateless" else await client.open_session()
+            many = {f"member {number}": {} for number in range(60_000)}
+            meta = {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": {"experimental": many}}
+            headers = modern_headers("take_standard") if door == "stateless" else {}
+            reply = await asker.request("POST", "/mcp", call_message("take_standard", b"{}", meta), headers)
+            assert (reply.status, reply.json["error"]["code"]) == (400, -32602)
+            assert "Beside its arguments" in reply.json["error"]["message"]
 
     run(main())
 

@@ -80,7 +80,9 @@ def read(path: Path) -> list[Command]:
 
 def _command(line: bytes, number: int) -> Command:
     try:
-        document: Any = json.loads(line)
+        document: Any = json.loads(line, levels=json.DEEPEST)
+    except json.TooDeep:
+        raise _refused(number, f"nests deeper than {json.DEEPEST} levels") from None
     except ValueError:
         raise _refused(number, "is not JSON") from None
     match document:

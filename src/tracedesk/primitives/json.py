@@ -7,12 +7,21 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn, cast
 
 import orjson
 
-from tracedesk.primitives.json_reader import Limits, Reader, Scan, count_values, cut_of, is_deeper
+from tracedesk.primitives.json_reader import (
+    FEW,
+    Limits,
+    Reader,
+    Scan,
+    count_values,
+    cut_of,
+    has_more_values,
+    is_deeper,
+)
 
 __all__ = [
     "DEEPEST",
@@ -52,6 +61,9 @@ Raw = orjson.Fragment
 _MAX_EXPONENT: Final = 6144
 """decimal128's range: without a bound, a ten-byte number would print as a gigabyte of digits."""
 
+_LONGEST_NUMBER: Final = 2 * _MAX_EXPONENT + 16
+"""Characters of a fraction: all digits that its range has. Work on one of a megabyte takes a tenth second."""
+
 _LONGEST_PLAIN: Final = 128
 """Digits before or after the point that are still written out; beyond, E notation keeps them short."""
 
@@ -77,8 +89,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(text: str) -> Decimal:
-    number = Decimal(text)
-    if not -_MAX_EXPONENT <= number.adjusted() <= _MAX_EXPONENT:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"a number has more than {_LONGEST_NUMBER} characters")
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # an exponent of more than 18 digits, which is no `ValueError`
+        number = None
+    if number is None or not -_MAX_EXPONENT <= number.adjusted() <= _MAX_EXPONENT:
         raise ValueError(f"a number's exponent is outside ±{_MAX_EXPONENT}")
     return number
 
@@ -146,8 +163,12 @@ def _loads_short(raw: bytes) -> Any:
 def _read(raw: bytes, limits: Limits, pause: Callable[[], None]) -> Any:
     """The document, read in pieces."""
     most = limits.values
-    counting = most is not None and raw.count(b",") + raw.count(b"[") + raw.count(b"{") >= most
-    reader = Reader(raw.decode("utf-8"), _SCAN, limits, counting=counting, pause=pause)
+    if most is not None:
+        if raw.count(b",") + raw.count(b"[") + raw.count(b"{") < most:
+            most = None  # so few marks cannot part so many values
+        elif has_more_values(raw, most, pause):
+            most = FEW  # known beforehand, so that what is refused never takes the memory of its values
+    reader = Reader(raw.decode("utf-8"), _SCAN, limits, most=most, pause=pause)
     value = reader.read()
     if _SURROGATE.search(raw):
         _refuse_lone_surrogates(value)

@@ -22,11 +22,17 @@ _STEP: Final = 65_536
 """Characters that one search looks at, for the same reason."""
 _LONG_TEXT: Final = 262_144
 """Characters of a text from which on it is read in pieces."""
-_MOST_MEMBERS_KEPT: Final = 1_000
-"""Members of an envelope's object that are still read when a part of the document passed a limit."""
+FEW: Final = 1_000
+"""Values that are read of a document with too many, and members of its envelope's objects."""
+
+_DROPPED: Final = 256
+"""Members that are let go of at once: each may hold a piece's worth of others."""
 
 _BLANK: Final = re.compile(rf"[ \t\r\n]{{0,{_STEP}}}")
 _BRACKETS: Final = re.compile(r'"|[\[{]+|[\]}]+')
+_TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_EMPTY: Final = re.compile(rb"\[[ \t\r\n]*\]|\{[ \t\r\n]*\}")
+_MARK: Final = re.compile(rb'"|\\')
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _QUOTE: Final = re.compile(r'"|\\')
 _PART_OF_TEXT: Final = re.compile(r'(?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|[^u])){1,4096}')
@@ -74,6 +80,34 @@ def count_values(value: Any, most: int | None = None) -> int:
             if most is not None and len(parts) > most:
                 break
     return len(parts)
+
+
+def has_more_values(raw: bytes, most: int, pause: Callable[[], None]) -> bool:
+    """True when a document surely has more values than `most`; found without reading any."""
+    at = count = 0
+    while at < len(raw):
+        pause()
+        bare = _TEXT.sub(b"0", raw[at : at + _STEP])
+        edge = bare.find(b'"')  # the text that begins here ends in a later step
+        rest = 0 if edge < 0 else len(bare) - edge
+        if rest:
+            bare = bare[:edge]
+        # Each opening and each comma has a value behind it; of what is empty, one may be cut by the edge.
+        count += sum(map(bare.count, (b",", b"[", b"{"))) - len(_EMPTY.findall(bare)) - 1
+        at += _STEP
+        if rest:
+            at = _after_text(raw, min(at, len(raw)) - rest)
+    return count > most
+
+
+def _after_text(raw: bytes, at: int) -> int:
+    """The place after the text that begins there."""
+    at += 1
+    while (found := _MARK.search(raw, at)) is not None:
+        if found[0] == b'"':
+            return found.end()
+        at = found.end() + 1
+    return len(raw)
 
 
 def _children(part: Any) -> Any:
@@ -137,12 +171,13 @@ class Reader:
     """Reads one document. `pause` is called between pieces."""
 
     def __init__(
-        self, text: str, scan: Scan, limits: Limits, *, counting: bool, pause: Callable[[], None]
+        self, text: str, scan: Scan, limits: Limits, *, most: int | None, pause: Callable[[], None]
     ) -> None:
         self._text = text
         self._scan = scan
         self._limits = limits
-        self._counting = counting
+        self._most = most
+        """Values after which the rest is skipped; None where they need not be counted."""
         self._pause = pause
         self._at = 0
         self._count = 0
@@ -171,7 +206,7 @@ class Reader:
                 self._at = self._past(self._at, 1)
                 frame.why = frame.why or self._limits.too_many
                 break
-            if self._is_over and len(frame.value) > _MOST_MEMBERS_KEPT:
+            if self._is_over and len(frame.value) > FEW:
                 raise ValueError(f"the document {self._limits.too_many}")
             if self._read_several(frame):
                 continue
@@ -214,9 +249,9 @@ class Reader:
 
     def _drop_most(self, value: dict[str, Any] | list[Any]) -> None:
         """Let go of all but the first members, which nobody will read: a few at once, for it takes long."""
-        while (left := len(value) - _MOST_MEMBERS_KEPT) > 0:
+        while (left := len(value) - FEW) > 0:
             self._pause()
-            step = min(left, PIECE)
+            step = min(left, _DROPPED)
             if isinstance(value, dict):
                 for _ in range(step):
                     value.popitem()
@@ -315,12 +350,12 @@ class Reader:
         return value
 
     def _count_in(self, values: Any, less: int) -> None:
-        if self._counting:
+        if self._most is not None:
             self._count += count_values(values) - less
 
     @property
     def _is_over(self) -> bool:
-        return self._counting and self._limits.values is not None and self._count > self._limits.values
+        return self._most is not None and self._count > self._most
 
     def _skipped(self, why: str) -> Any:
         """Step over an object or array; an empty one stands for it, and what it is in is marked."""

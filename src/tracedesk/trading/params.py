@@ -199,6 +199,10 @@ def _time_in_force(leg: _Leg, kind: OrderType, resting_orders: bool) -> TimeInFo
 # --- the canonical request ---------------------------------------------------------------------
 
 
+LARGEST: Final = 131_072
+"""Bytes of a call's arguments: all of them are put in order on the event loop."""
+
+
 def canonical(tool: str, args: Mapping[str, Any]) -> bytes:
     """The request in its one spelling: equal requests give equal bytes.
 
@@ -206,6 +210,8 @@ def canonical(tool: str, args: Mapping[str, Any]) -> bytes:
     members sorted as RFC 8785 sorts them. Left out are `tool_call_id` and `user_id`: they say where the
     request is filed, not what it asks for.
     """
+    if json.is_longer(args, LARGEST):
+        _refuse(["arguments"], f"have more than {LARGEST} bytes; send less, and cite the rest by reference")
     asked = {name: value for name, value in args.items() if name not in ("tool_call_id", "user_id")}
     return json.dumps(_sorted({"tool": tool, "arguments": _normalised(with_defaults(tool, asked))}))
 

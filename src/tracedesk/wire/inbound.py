@@ -15,7 +15,7 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 INVALID_PARAMS: Final = -32602
 LONGEST_OTHER: Final = 262_144
-"""Bytes of a request or notification that calls no tool: the SDK looks at all of it on the event loop."""
+"""Bytes of a request or notification without a call's arguments: the SDK reads it on the event loop."""
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 
 
@@ -79,10 +79,19 @@ def _message(body: Any, size: int) -> Inbound:
     if size > LONGEST_OTHER and message.kind != "response" and not calls_tool:
         problem = f"A message with this method may have at most {LONGEST_OTHER} bytes; send less"
         raise Malformed(INVALID_PARAMS, problem, message.id)
+    if size > LONGEST_OTHER and calls_tool and json.is_longer(_envelope(message), LONGEST_OTHER):
+        problem = f"Beside its arguments a call may have at most {LONGEST_OTHER} bytes; send less"
+        raise Malformed(INVALID_PARAMS, problem, message.id)
     why = json.cut_of(body)
     if why is not None and not (_is_cut_in_arguments(message) or _is_of_foreign_version(message)):
         raise Malformed(INVALID_PARAMS, f"The message {why}; flatten or split it", message.id)
     return message
+
+
+def _envelope(message: Inbound) -> list[Any]:
+    """Everything in a call's message but its arguments."""
+    members = [value for name, value in message.body.items() if name != "params"]
+    return members + [value for name, value in (message.params or {}).items() if name != "arguments"]
 
 
 def _is_cut_in_arguments(message: Inbound) -> bool:

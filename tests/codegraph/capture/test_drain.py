@@ -143,6 +143,8 @@ def test_half_a_character_costs_a_mark_and_not_the_event() -> None:
     assert drop.hook == {"a": "cut \ufffd", "n": Decimal("0.10"), "b": ["\U0001f600", "\\ud83d"]}
     with pytest.raises(Malformed, match="not JSON"):
         parse(head + rb'{"a": "\ud83d"')
+    with pytest.raises(Malformed):
+        parse(head + rb'{"a": "\ud83d", "n": 1e99999999999999999999}')
 
 
 # --- once, and in order -------------------------------------------------------------------------

@@ -112,7 +112,10 @@ def test_a_limit_is_cut_to_the_largest_and_never_zero() -> None:
         ('{"a":1}', -1130),
         ('["BTCUSDT","BTCUSDT"]', -1151),
         ('["btcusdt"]', -1100),
+        ("[" * 600 + "]" * 600, -1100),
+        ("[" * 100_000 + "]" * 100_000, -1135),
     ],
+    ids=lambda value: str(value)[:30],
 )
 def test_a_list_of_symbols_is_checked(text: str, code: int) -> None:
     with pytest.raises(Refused) as refused:

@@ -108,7 +108,7 @@ def _mended_text(text: bytes) -> bytes | None:
     try:
         value: Any = lenient.loads(text, parse_float=Decimal)
         return json.dumps(_mended(value))
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, ArithmeticError, RecursionError):
         return None
 
 

@@ -88,7 +88,7 @@ def symbols(name: str, text: str) -> list[str]:
     """A JSON array of symbols."""
     try:
         listed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise errors.invalid_json(name) from None
     return _symbols(name, listed)
 
@@ -96,10 +96,16 @@ def symbols(name: str, text: str) -> list[str]:
 def _symbols(name: str, listed: object) -> list[str]:
     if not isinstance(listed, list) or not listed:
         raise errors.invalid_data(name)
-    found = [symbol(name, str(each)) for each in cast("list[object]", listed)]
+    found = [_symbol(name, each) for each in cast("list[object]", listed)]
     if len(set(found)) < len(found):
         raise errors.duplicate_symbols()
     return found
+
+
+def _symbol(name: str, listed: object) -> str:
+    if isinstance(listed, (list, dict)):  # too deep ones have no text
+        raise errors.illegal_characters(name, _SYMBOL_RANGE)
+    return symbol(name, str(listed))
 
 
 def permissions(name: str, text: str) -> list[str]:
