@@ -24,7 +24,8 @@ from tracedesk.exchange.orders.pace import Pace
 from tracedesk.primitives.paths import PRIVATE, Jail, PathRefused
 from tracedesk.serve import build_guard
 from tracedesk.wire import provider_pb2 as pb
-from tracedesk.wire.grpc import SERVICE, serving
+from tracedesk.wire.grpc import serving
+from tracedesk.wire.grpc_room import SERVICE
 
 grpc: Final[Any] = _grpc
 

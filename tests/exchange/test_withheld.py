@@ -12,7 +12,8 @@ from tests.exchange.desks import PROFILE, agent
 from tests.support import run
 from tracedesk.serve import build_guard
 from tracedesk.wire import provider_pb2 as pb
-from tracedesk.wire.grpc import SERVICE, serving
+from tracedesk.wire.grpc import serving
+from tracedesk.wire.grpc_room import SERVICE
 
 grpc: Final[Any] = _grpc
 READ_ONLY: Final = {"mode": "read_only", "profiles": {PROFILE: {"mode": "live", "file": "main.keys"}}}

@@ -29,7 +29,8 @@ from tracedesk.journal import Reader
 from tracedesk.serve import build_guard
 from tracedesk.wire import provider_pb2 as pb
 from tracedesk.wire.auth import Tokens
-from tracedesk.wire.grpc import SERVICE, STRANGERS_STREAMS, serving
+from tracedesk.wire.grpc import serving
+from tracedesk.wire.grpc_room import SERVICE, STRANGERS_CALLS, STRANGERS_STREAMS
 
 grpc: Final[Any] = _grpc
 Metadata = tuple[tuple[str, str], ...]
@@ -467,6 +468,55 @@ def test_strangers_streams_leave_room_for_the_owner_and_for_health(tmp_path: Pat
             again = client.stream(bed)
             await until(lambda: len(state.watchers) == 1)
             again.cancel()
+
+    run(main())
+
+
+def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+def _unread_calls(count: int) -> bytes:
+    """HTTP/2 of a client that asks for the capabilities so often and never has room for an answer."""
+    fields = {
+        ":path": f"/{SERVICE}/ListCapabilities",
+        ":authority": "desk",
+        "te": "trailers",
+        "content-type": "application/grpc",
+    }
+    pairs = [(name.encode(), value.encode()) for name, value in fields.items()]
+    block = b"\x83\x86" + b"".join(
+        b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value for name, value in pairs
+    )
+    no_window = _frame(4, 0, 0, b"\x00\x04" + bytes(4))
+    calls = (_frame(1, 4, 2 * n + 1, block) + _frame(0, 1, 2 * n + 1, bytes(5)) for n in range(count))
+    return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + no_window + b"".join(calls)
+
+
+def test_answers_that_strangers_never_take_have_a_bound_and_shut_out_no_token(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with grpc_desk(tmp_path) as client:
+            ask = ("ListCapabilities", empty_pb2.Empty(), pb.Capabilities)
+
+            async def is_served() -> bool:
+                try:
+                    await client.call(*ask)
+                except grpc.aio.AioRpcError as refused:
+                    if refused.code() != grpc.StatusCode.RESOURCE_EXHAUSTED:
+                        raise
+                    return False
+                return True
+
+            _, writer = await asyncio.open_connection("127.0.0.1", client.port)
+            writer.write(_unread_calls(2 * STRANGERS_CALLS))
+            async with asyncio.timeout(20):
+                while await is_served():
+                    pass
+                for _ in range(5):
+                    await client.call(*ask, client.bearer)
+                writer.close()
+                while not await is_served():
+                    pass
 
     run(main())
 

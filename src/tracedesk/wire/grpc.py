@@ -4,97 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import logging
-import os
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote
 
+from google.protobuf import empty_pb2
+
 import tracedesk
 from tracedesk.calls.attempt import is_name
 from tracedesk.contract import Prompt, Resource, Tool, as_tool
-from tracedesk.errors import STANDARD, NotPermitted, ToolError, UnknownTool, http_status
+from tracedesk.errors import STANDARD, NotPermitted, ToolError, UnknownTool
 from tracedesk.primitives import json
 from tracedesk.primitives.ids import uuid7
 from tracedesk.primitives.time import Clock, format
+from tracedesk.wire import provider_pb2 as pb
 from tracedesk.wire.auth import Identity
 from tracedesk.wire.caller_uid import CallerUids, Ends
 from tracedesk.wire.dispatch import Dispatch, Origin
 from tracedesk.wire.documents import ARGUMENTS
 from tracedesk.wire.door import Silence
 from tracedesk.wire.encode import Reply
+from tracedesk.wire.grpc_room import SERVICE, Fault, Room, bearer, fail, grpc, refuse_malformed
 from tracedesk.wire.guard import Guard, is_forwarded
 from tracedesk.wire.publish import portable
-from tracedesk.wire.request import Refused
 from tracedesk.wire.watches import Watch, Watches
-
-# gRPC's own hooks around fork would warn into the log of every host that the desk starts.
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-
-import grpc as _grpc  # pyright: ignore[reportMissingTypeStubs]
-from google.protobuf import empty_pb2
-
-from tracedesk.wire import provider_pb2 as pb
 
 if TYPE_CHECKING:
     from tracedesk.wire.kernel import Kernel
 
 log = logging.getLogger(__name__)
-grpc: Final[Any] = _grpc
 
 PORT: Final = 50053
-SERVICE: Final = "tracedesk.provider.v1.Provider"
-ERROR_TRAILER: Final = "tracedesk-error-bin"
 CALL_TRAILER: Final = "tracedesk-call"
 GRACE_SECONDS: Final = 3.0
-MAX_STREAMS: Final = 256
-"""Streams that are held open at once; calls that end by themselves are bounded where they run."""
-STRANGERS_STREAMS: Final = 64
-"""Of these, how many may be of callers without a token."""
 MAX_CONCURRENT: Final = 1_024
 """Calls of one connection at once, also those whose message is still to come."""
 HANDSHAKE_SECONDS: Final = 10.0
+IDLE_SECONDS: Final = 10.0
+"""Seconds without a call after which a connection is closed; clients open another one by themselves."""
 _PREFIX: Final = "binance."
 _LOOPBACK: Final = {"ipv4": "127.0.0.1", "ipv6": "::1"}
 _SOURCE: Final = "urn:tracedesk:desk"
 _UPDATED: Final = "tracedesk.resource.updated"
-_CODES: Final[Mapping[int, Any]] = {
-    400: grpc.StatusCode.INVALID_ARGUMENT,
-    401: grpc.StatusCode.UNAUTHENTICATED,
-    403: grpc.StatusCode.PERMISSION_DENIED,
-    404: grpc.StatusCode.NOT_FOUND,
-    408: grpc.StatusCode.DEADLINE_EXCEEDED,
-    409: grpc.StatusCode.ABORTED,
-    413: grpc.StatusCode.OUT_OF_RANGE,
-    422: grpc.StatusCode.FAILED_PRECONDITION,
-    429: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    500: grpc.StatusCode.INTERNAL,
-    502: grpc.StatusCode.UNAVAILABLE,
-    503: grpc.StatusCode.UNAVAILABLE,
-    504: grpc.StatusCode.DEADLINE_EXCEEDED,
-}
-_LONGEST_TRAILER: Final = 3_000
-"""Bytes of a message or envelope in the trailers, which clients bound at 8 KiB in all."""
-
-
-class Fault(Exception):
-    """What a call is answered with instead of its result: a status, a message and the desk's envelope."""
-
-    def __init__(self, status: Any, message: str, envelope: Mapping[str, Any] | bytes = b"") -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.envelope = envelope if isinstance(envelope, bytes) else json.dumps(dict(envelope))
-
-    @classmethod
-    def of(cls, code: str, message: str, envelope: Mapping[str, Any] | bytes) -> Fault:
-        """The fault of a tool's error."""
-        if code == "OUTCOME_UNKNOWN":  # it must not look like what may be sent again
-            return cls(grpc.StatusCode.UNKNOWN, message, envelope)
-        return cls(_CODES[http_status(code)], message, envelope)
 
 
 Answer = tuple[Any, str]
@@ -272,13 +226,13 @@ class Provider:
 
         async def serve(request: Any, context: Any) -> AsyncGenerator[Any]:
             try:
-                _refuse_malformed(request)
+                refuse_malformed(request)
                 message, ref = await call(request, self._identify(context))
                 if ref:
                     context.set_trailing_metadata(((CALL_TRAILER, ref),))
                 yield message
             except Fault as fault:
-                _fail(context, fault)
+                fail(context, fault)
                 if answer is not None:
                     yield answer(error=fault.message)
 
@@ -293,7 +247,7 @@ class Provider:
                 async for event in events:
                     yield event
         except Fault as fault:
-            _fail(context, fault)
+            fail(context, fault)
 
     def _identify(self, context: Any) -> Identity:
         metadata = context.invocation_metadata()
@@ -303,7 +257,7 @@ class Provider:
             if "authorization" in names or is_forwarded(names)
             else self.uids.of(_ends(context.peer(), self.port))
         )
-        return _bearer(self.guard, metadata, uid)
+        return bearer(self.guard, metadata, uid)
 
 
 def _origin(caller: Identity, correlation: str = "") -> Origin:
@@ -327,24 +281,6 @@ def _ends(peer: str, port: int) -> Ends | None:
     is_mapped = host.lower().startswith("::ffff:")
     server = _LOOPBACK["ipv4" if is_mapped else family]
     return Ends.of((host, int(client_port)), (server, port)) if client_port.isdecimal() else None
-
-
-def _bearer(guard: Guard, metadata: Any, uid: int | None = None) -> Identity:
-    """The sender of a call with that metadata, over a connection of that user."""
-    sent = [value for key, value in metadata or () if key == "authorization"]
-    if len(sent) > 1:
-        raise Fault(grpc.StatusCode.UNAUTHENTICATED, "Send authorization once")
-    try:
-        return guard.bearer(sent[0] if sent else None, uid)
-    except Refused as refused:
-        raise Fault(grpc.StatusCode.UNAUTHENTICATED, str(refused)) from None
-
-
-def _fail(context: Any, fault: Fault) -> None:
-    context.set_code(fault.status)
-    context.set_details(fault.message[:_LONGEST_TRAILER])
-    if 0 < len(fault.envelope) <= _LONGEST_TRAILER:
-        context.set_trailing_metadata(((ERROR_TRAILER, fault.envelope),))
 
 
 def _not_found(uri: str) -> Fault:
@@ -424,112 +360,6 @@ def _prompt(prompt: Prompt) -> pb.Prompt:
 # --- the server
 
 
-_MALFORMED: Final = object()
-"""Bytes that are no message of the method: gRPC itself would answer UNKNOWN, with Python's words."""
-
-
-def _lenient(handler: Any) -> Any:
-    """The method's handler, given `_MALFORMED` for bytes that cannot be read."""
-    if handler is None or handler.request_deserializer is None:
-        return handler
-
-    def read(data: bytes) -> Any:
-        try:
-            return handler.request_deserializer(data)
-        except Exception:
-            return _MALFORMED
-
-    changed = handler._replace(request_deserializer=read)
-    if handler.request_streaming or handler.response_streaming:
-        return changed
-
-    async def serve(request: Any, context: Any) -> Any:
-        if request is _MALFORMED:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _UNREADABLE)
-        return await handler.unary_unary(request, context)
-
-    return changed._replace(unary_unary=serve)
-
-
-_UNREADABLE: Final = "The message is malformed. Build it from the service's description, see reflection."
-
-
-def _refuse_malformed(request: Any) -> None:
-    if request is _MALFORMED:
-        raise Fault(grpc.StatusCode.INVALID_ARGUMENT, _UNREADABLE)
-
-
-async def _checked(requests: Any) -> AsyncGenerator[Any]:
-    async for request in requests:
-        _refuse_malformed(request)
-        yield request
-
-
-class Room(grpc.aio.ServerInterceptor):
-    """How many streams are held open, of whatever service: strangers never take the owner's place."""
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-        self._held = 0
-        self._strangers = 0
-
-    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
-        handler = _lenient(await continuation(details))
-        service, _, method = details.method.removeprefix("/").partition("/")
-        if handler is None or not handler.response_streaming or (service == SERVICE and method != "Stream"):
-            return handler
-        stranger = self._is_stranger(details.invocation_metadata)
-        kept = {
-            "request_deserializer": handler.request_deserializer,
-            "response_serializer": handler.response_serializer,
-        }
-        if handler.request_streaming:
-            held = self._holding(handler.stream_stream, stranger)
-            return grpc.stream_stream_rpc_method_handler(held, **kept)
-        return grpc.unary_stream_rpc_method_handler(self._holding(handler.unary_stream, stranger), **kept)
-
-    def _is_stranger(self, metadata: Any) -> bool:
-        try:
-            return _bearer(self._guard, metadata).principal is None
-        except Fault:
-            return True
-
-    def _holding(self, serve: Callable[[Any, Any], Any], stranger: bool) -> Callable[[Any, Any], Any]:
-        """The handler, in its place or refused; it writes its answers, or it yields them."""
-
-        async def hold(request: Any, context: Any) -> None:
-            try:
-                with self._place(stranger):
-                    _refuse_malformed(request)
-                    answers = serve(_checked(request) if hasattr(request, "__aiter__") else request, context)
-                    if not inspect.isasyncgen(answers):
-                        await answers
-                        return
-                    async with contextlib.aclosing(answers):
-                        async for answer in answers:
-                            await context.write(answer)
-            except Fault as fault:
-                _fail(context, fault)
-
-        return hold
-
-    @contextlib.contextmanager
-    def _place(self, stranger: bool) -> Generator[None]:
-        if self._held >= MAX_STREAMS or (stranger and self._strangers >= STRANGERS_STREAMS):
-            whose, limit = (
-                ("callers without a token", STRANGERS_STREAMS) if stranger else ("callers", MAX_STREAMS)
-            )
-            message = f"Too many streams of {whose} are open (limit {limit}). End one, then try again."
-            raise Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
-        self._held += 1
-        self._strangers += stranger
-        try:
-            yield
-        finally:
-            self._held -= 1
-            self._strangers -= stranger
-
-
 @contextlib.asynccontextmanager
 async def serving(kernel: Kernel, guard: Guard, clock: Clock, address: str) -> AsyncGenerator[int]:
     """A running server; yields its port. Health and reflection are served beside the desk."""
@@ -538,6 +368,7 @@ async def serving(kernel: Kernel, guard: Guard, clock: Clock, address: str) -> A
         ("grpc.so_reuseport", 0),
         ("grpc.max_concurrent_streams", MAX_CONCURRENT),
         ("grpc.server_handshake_timeout_ms", int(HANDSHAKE_SECONDS * 1_000)),
+        ("grpc.max_connection_idle_ms", int(IDLE_SECONDS * 1_000)),
     )
     server = grpc.aio.server(interceptors=(Room(guard),), options=options)
     port: int = server.add_insecure_port(address)
