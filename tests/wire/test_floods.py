@@ -18,7 +18,9 @@ from typing import Any, Final
 import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from tests.support import BOUND, ROOT, Client, desk_client, read_head, read_reply, run, until
+from tests.support import BOUND, HELLO, ROOT, Client, desk_client, read_head, read_reply, rpc, run, until
+from tracedesk.contract import Annotations, Arguments, Call, Tool, Toolset
+from tracedesk.errors import STANDARD
 from tracedesk.wire.exchange import Exchange
 from tracedesk.wire.heads import MAX_PIPELINED
 from tracedesk.wire.quota import Room
@@ -315,6 +317,62 @@ def test_answers_that_nobody_takes_have_a_bound_in_all(tmp_path: Path) -> None:
             assert client.app.quota.unsent <= 2 << 20
             for connection in deafs:
                 connection.close()
+
+    run(main())
+
+
+async def endpoint(stream: socket.socket) -> str:
+    """Read the address that the deprecated stream names, and no byte more."""
+    head = b""
+    while b"session_id=" not in head or not head.endswith(b"\r\n\r\n"):
+        head += await asyncio.get_running_loop().sock_recv(stream, 1)
+    return head.partition(b"data: ")[2].decode().split()[0]
+
+
+def test_answers_that_wait_for_an_unread_stream_count_as_unsent(tmp_path: Path) -> None:
+    """Calls accepted while the stream had room end together, each with a long answer for it."""
+    waits, release = 0, asyncio.Event()
+
+    async def answer_long(args: Arguments, call: Call[None]) -> dict[str, Any]:
+        nonlocal waits
+        waits += 1
+        await release.wait()
+        return {"text": "x" * 500_000}
+
+    bulky: Toolset[None] = Toolset("bulky", summary="Long answers.", guide="call answer_long.")
+    bulky.add(
+        Tool(
+            name="answer_long",
+            toolset="bulky",
+            description="Answers at length, once released.",
+            input={"type": "object"},
+            output={"type": "object"},
+            annotations=Annotations(read_only=True),
+            scope="read",
+            family=STANDARD,
+            deadline=20.0,
+            handler=answer_long,
+        )
+    )
+
+    async def main() -> None:
+        async with desk_client(tmp_path, extra=[bulky]) as client:
+            client.app.quota.room = Room(unsent=2 << 20)
+            with closing(socket.socket()) as stream:
+                stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+                stream.connect(("127.0.0.1", client.port))
+                stream.sendall(client.encode("GET", "/mcp/sse"))
+                stream.setblocking(False)
+                place = await endpoint(stream)
+                await client.post(place, rpc("initialize", HELLO))
+                for number in range(40):
+                    message = rpc("tools/call", {"name": "answer_long", "arguments": {}}, number)
+                    assert (await client.post(place, message)).status == 202
+                await until(lambda: waits == 40)
+                release.set()
+                await until(lambda: len(client.app.sessions) == 0, 10)
+                assert client.app.quota.unsent <= 2 << 20
+                assert (await client.authorised().call("say")).status == 200
 
     run(main())
 

@@ -10,6 +10,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from tracedesk.wire.caller_uid import CallerUids, Ends
+from tracedesk.wire.outlet import Outlet
 from tracedesk.wire.quota import Quota
 from tracedesk.wire.request import CALLER_UID, CONNECTION_KEY, TARGET_KEY
 
@@ -78,6 +79,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unread = b""
         self._turn: asyncio.Handle | None = None
         self._running: RequestResponseCycle | None = None
+        self._outlet: Outlet | None = None
 
     # --- what the quota asks
 
@@ -91,8 +93,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @property
     def unsent(self) -> int:
-        """Bytes of answers that the client has not taken."""
-        return self.transport.get_write_buffer_size()
+        """Bytes of answers that the client has not taken, those of its session's stream included."""
+        waiting = 0 if self._outlet is None else self._outlet.size
+        return self.transport.get_write_buffer_size() + waiting
 
     def make_room(self) -> None:
         """Close the connection, for another one takes its place."""
@@ -102,6 +105,17 @@ class BoundedProtocol(HttpToolsProtocol):
             self._give_up(b"503 Service Unavailable\r\nRetry-After: 1")
         else:
             self.transport.close()
+
+    def carry(self, outlet: Outlet | None) -> None:
+        """Count as unsent what waits in the outlet whose messages the connection carries, while it does."""
+        if self._outlet is not None:
+            self._outlet.on_late = _nothing
+        self._outlet = outlet
+        if outlet is not None:
+            outlet.on_late = self._fell_behind
+
+    def _fell_behind(self) -> None:
+        self._quota.stalled(self)
 
     # --- reading
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 _MOST: Final = 256
@@ -18,7 +19,16 @@ class Outlet:
         self._changed: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._size = 0
+        self._late = 0
+        """Bytes of messages that wait for room."""
         self.closed = False
+        self.on_late: Callable[[], None] = _nothing
+        """Called when a message has to wait for room."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all messages that the reader has not taken, those that wait for room included."""
+        return self._size + self._late
 
     @property
     def is_full(self) -> bool:
@@ -30,12 +40,21 @@ class Outlet:
 
     async def emit(self, data: bytes) -> None:
         """Queue `data`, waiting while the reader is far behind: for a stream that surely has one."""
-        while not self.closed and self.is_full:
-            if self._room is None:
-                self._room = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._room)
+        if self.is_full:
+            await self._wait_for_room(len(data))
         if not self.closed:
             self._put(data)
+
+    async def _wait_for_room(self, size: int) -> None:
+        self._late += size
+        try:
+            self.on_late()
+            while not self.closed and self.is_full:
+                if self._room is None:
+                    self._room = asyncio.get_running_loop().create_future()
+                await asyncio.shield(self._room)
+        finally:
+            self._late -= size
 
     async def offer(self, data: bytes) -> None:
         """Queue a notification if there is room; what a reader far behind misses is never an answer."""
@@ -84,3 +103,6 @@ class Outlet:
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
         self._room = None
+
+
+def _nothing() -> None: ...

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from tracedesk.wire.outlet import Outlet
+
 State = Literal["waiting", "streaming", "calling"]
 
 MOST_CONNECTIONS: Final = 2_000
@@ -27,6 +29,8 @@ class Connection(Protocol):
     def unsent(self) -> int: ...
 
     def make_room(self) -> None: ...
+
+    def carry(self, outlet: Outlet | None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -380,6 +380,8 @@ class Streams:
         self.open_streams += 1
         watcher = asyncio.get_running_loop().create_task(request.left())
         watcher.add_done_callback(session.outlet.wake)
+        if request.connection is not None:
+            request.connection.carry(session.outlet)
         try:
             while not watcher.done() and not session.outlet.closed:
                 await session.outlet.wait(PING_SECONDS)
@@ -393,6 +395,8 @@ class Streams:
             session.streaming = False
             self.open_streams -= 1
             watcher.cancel()
+            if request.connection is not None:
+                request.connection.carry(None)
 
     async def close(self) -> None:
         """End every stream and everything that runs."""
