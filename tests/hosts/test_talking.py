@@ -371,6 +371,12 @@ def test_a_client_that_vanishes_takes_its_calls_with_it_and_nothing_else(tmp_pat
 # --- a host that dies --------------------------------------------------------------------------
 
 
+async def connect_until_gone(info: HostInfo) -> None:
+    """A thread of a dead process may hold its socket for a moment longer."""
+    while True:
+        await (await HostClient.connect(info)).close()
+
+
 def test_a_host_that_dies_in_a_call_is_gone_at_once_for_every_call_on_the_connection(tmp_path: Path) -> None:
     async def main() -> None:
         async with spawned(tmp_path) as info, connected(info) as client:
@@ -385,8 +391,7 @@ def test_a_host_that_dies_in_a_call_is_gone_at_once_for_every_call_on_the_connec
                 await client.call("ping")
             kill(info)
             with pytest.raises(HostGone):
-                while True:  # a thread of the dead process may hold its socket for a moment longer
-                    await (await HostClient.connect(info)).close()
+                await connect_until_gone(info)
 
     run(main())
 

@@ -44,9 +44,9 @@ def pinned(core: int, *module: str) -> list[str]:
 
 
 @contextmanager
-def serving(home: Path, *options: str) -> Generator[Served]:
+def serving(home: Path, *options: str, module: str = "tracedesk.cli") -> Generator[Served]:
     """A desk over HTTP on the first core and any free port, ended when the body ends."""
-    command = pinned(cores()[0], "tracedesk.cli", "--home", str(home), "serve", "--port", "0", *options)
+    command = pinned(cores()[0], module, "--home", str(home), "serve", "--port", "0", *options)
     with (home.parent / "desk.log").open("w", encoding="utf-8") as log:
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
         try:

@@ -29,6 +29,8 @@ class Owner:
     latencies: list[float] = field(default_factory=list[float])
     refused: list[str] = field(default_factory=list[str])
     acknowledged: list[str] = field(default_factory=list[str])
+    recorded: list[str] = field(default_factory=list[str])
+    """References of the records of all answered calls."""
     _connection: http.client.HTTPConnection | None = None
 
     def work(self, seconds: float) -> None:
@@ -78,6 +80,8 @@ class Owner:
         if status != 200:
             self.refused.append(f"{path}: {status}")
             return None
+        if "tracedesk-call" in headers:
+            self.recorded.append(headers["tracedesk-call"])
         return headers
 
     def _request(
@@ -101,8 +105,8 @@ def main() -> None:
     port, seconds, prefix = sys.argv[1:4]
     owner = Owner(int(port), sys.stdin.readline().strip(), prefix)
     owner.work(float(seconds))
-    notes = {"latencies": owner.latencies, "refused": owner.refused, "acknowledged": owner.acknowledged}
-    print(json.dumps(notes))
+    names = ("latencies", "refused", "acknowledged", "recorded")
+    print(json.dumps({name: getattr(owner, name) for name in names}))
 
 
 if __name__ == "__main__":

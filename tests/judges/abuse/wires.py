@@ -14,6 +14,13 @@ CLIENT: Final = {
     "capabilities": {},
     "clientInfo": {"name": "x", "version": "1"},
 }
+VERSION: Final = "2026-07-28"
+ENVELOPE: Final = {
+    "io.modelcontextprotocol/protocolVersion": VERSION,
+    "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+MODERN: Final = f"MCP-Protocol-Version: {VERSION}\r\nMcp-Method: tools/call\r\nMcp-Name: get_source\r\n"
 ACCEPT: Final = "Accept: application/json, text/event-stream\r\n"
 PATIENCE: Final = 5.0
 
@@ -61,12 +68,29 @@ def rpc(method: str, params: dict[str, Any], request_id: int = 1) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}).encode()
 
 
-def exchange(port: int, data: bytes) -> bytes:
-    """Send bytes and return the first part of the answer; nothing where the desk hangs up."""
+def exchange(port: int, data: bytes, until: bytes | None = None) -> bytes:
+    """Send bytes and return the first part of the answer, or what comes up to a text; as far as it comes."""
+    found = b""
     with contextlib.suppress(OSError), contextlib.closing(connect(port)) as connection:
         connection.sendall(data)
-        return connection.recv(65_536)
-    return b""
+        while part := connection.recv(65_536):
+            found += part
+            if until is None or until in found:
+                break
+    return found
+
+
+def read_until(connection: socket.socket, *marks: bytes) -> str:
+    """Read until the marks have come one after the other; return the text between the last two."""
+    found, last = b"", b""
+    for mark in marks:
+        while mark not in found:
+            part = connection.recv(4_096)
+            if not part:
+                raise ConnectionError("the desk hung up")
+            found += part
+        last, _, found = found.partition(mark)
+    return last.decode()
 
 
 def initialize(port: int) -> str | None:
