@@ -190,8 +190,11 @@ def test_a_call_brings_little_beside_its_arguments(tmp_path: Path, door: str) ->
     async def main() -> None:
         async with desk_client(tmp_path, extra=[takes]) as client:
             asker = client if door == "stateless" else await client.open_session()
-            many = {f"member {number}": {} for number in range(60_000)}
-            meta = {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": {"experimental": many}}
+            many: dict[str, Any] = {f"member {number}": {} for number in range(60_000)}
+            meta: dict[str, Any] = {
+                **ENVELOPE,
+                "io.modelcontextprotocol/clientCapabilities": {"experimental": many},
+            }
             headers = modern_headers("take_standard") if door == "stateless" else {}
             reply = await asker.request("POST", "/mcp", call_message("take_standard", b"{}", meta), headers)
             assert (reply.status, reply.json["error"]["code"]) == (400, -32602)
