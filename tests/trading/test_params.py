@@ -279,7 +279,7 @@ def test_arguments_that_nest_without_end_are_refused() -> None:
 
 def test_long_arguments_are_refused_before_they_are_put_in_order() -> None:
     """Done on the event loop, 250,000 members of an event's data held it for 1.3 seconds."""
-    data = {f"member {number}": {} for number in range(100_000)}
+    data: dict[str, Any] = {f"member {number}": {} for number in range(100_000)}
     assert "131072 bytes" in refused(lambda: params.canonical("log_event", {"data": data})).message
 
 
