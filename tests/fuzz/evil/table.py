@@ -121,7 +121,7 @@ CONSTRUCTORS: Final = (
     _constructor(
         "hashes four billion rounds",
         ops(push(0xFFFFFFFF << 224), PUSH0, MSTORE, call(9, size=213), STOP),
-        r"the constructor of E was ended: one call of a precompile takes more than 134217728 gas",
+        r"the constructor of E was ended: one call of a precompile takes more than 33554432 gas",
         deploy_gas=ENDLESS,
     ),
     _constructor("hashes megabytes", forever(push(_MEGABYTE), PUSH0, KECCAK, POP), _GAS),

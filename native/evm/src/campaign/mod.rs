@@ -468,6 +468,9 @@ fn deploy(spec: &Spec, atlas: &Arc<Atlas>, ledger: &Ledger, watch: Watch) -> Res
         let address = perform(spec, step, &mut machine)?;
         created.extend(machine.probe().created.iter().filter(|a| **a != address));
         machine.commit();
+        if machine.is_full() {
+            return Err(limit("the deployment".into(), Reached::Journal, spec));
+        }
         if let Act::Create { code, .. } = step.act {
             deployed.push((address, code));
         }

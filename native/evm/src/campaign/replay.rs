@@ -404,6 +404,9 @@ impl Campaign {
         let mut best: Option<U256> = None;
         for tx in sequence {
             let outcome = step(machine, &spec.catalogue, data, tx);
+            if machine.was_cut() {
+                return None;
+            }
             let alarms = machine.probe().alarms.clone();
             machine.commit();
             let found = match test.spec.kind {

@@ -97,9 +97,8 @@ fn within_limits(gas: &Gas, host: &mut Host) -> InstructionExecResult {
 #[cold]
 #[inline(never)]
 fn look(gas: u64, host: &mut Host) -> InstructionExecResult {
-    let guard = &mut host.chain.guard;
-    guard.stride(gas);
-    if guard.look(host.journaled_state.inner.journal.len()) {
+    let changes = host.journaled_state.inner.journal.len();
+    if host.chain.guard.look_on(gas, changes) {
         return Err(InstructionResult::MemoryLimitOOG);
     }
     Ok(())

@@ -4,23 +4,24 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Gas that a frame may use between two looks at the limits.
+/// Gas that all frames together may use between two looks at the limits.
 const STRIDE: u64 = 1 << 18;
-/// Frames that may be opened between two looks: each may end before it has used a stride of gas.
-const FRAMES: u32 = 64;
+/// A frame counts as so much gas: it may end before it has used any.
+const FRAME: u64 = STRIDE / 64;
 /// Bytes that one change of state takes in the journal and in the maps of the state, as measured.
 const PER_CHANGE: usize = 128;
-/// Bytes that a log takes beside its data.
-const PER_LOG: usize = 256;
+/// Bytes that a log or a code takes beside its data.
+const PER_ENTRY: usize = 256;
 /// Shares of several workers are not smaller than this.
 const LEAST: usize = 16 << 20;
-/// Gas that one run of a precompile may use: no look interrupts it.
-pub const PRECOMPILE_GAS: u64 = 1 << 27;
+/// Gas that one run of a precompile may use: no look interrupts it. It is twice what a whole transaction gets on
+/// mainnet since Osaka, and half a second of the slowest one (blake2f, 12 ns for a gas).
+pub const PRECOMPILE_GAS: u64 = 1 << 25;
 
 /// Bytes that the machine may hold for one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// State changes that can still be undone, state that a sequence has touched, and logs.
+    /// State changes that can still be undone, state that a sequence has touched, codes, and logs.
     pub journal: usize,
     /// Memory of the open frames; what their calls returned has the same room once more.
     pub memory: usize,
@@ -62,7 +63,8 @@ impl Watch {
         self.called().is_some()
     }
 
-    fn called(&self) -> Option<Reached> {
+    /// The limit that ends the transaction now.
+    pub fn called(&self) -> Option<Reached> {
         if self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed)) {
             return Some(Reached::Stop);
         }
@@ -127,9 +129,14 @@ pub struct Guard {
     pub reached: Option<Reached>,
     /// The running frame looks again when it has less gas than this.
     pub look_below: u64,
-    frames: u32,
-    /// Bytes of logs written in this transaction, also by calls that were undone.
-    logged: usize,
+    /// Gas of the running frame when it began, or went on.
+    from: u64,
+    /// Gas that may still be used before the next look.
+    credit: u64,
+    /// Bytes of logs and codes written in this transaction, also by calls that were undone.
+    written: usize,
+    /// Bytes of codes among them.
+    pub coded: usize,
     /// Bytes that open frames hold of what their last calls returned.
     held: usize,
 }
@@ -139,31 +146,54 @@ impl Guard {
     #[inline]
     pub fn begin(&mut self) {
         self.reached = None;
-        self.frames = FRAMES;
-        self.logged = 0;
+        self.credit = STRIDE;
+        self.written = 0;
+        self.coded = 0;
         self.held = 0;
     }
 
-    /// The running frame has so much gas left, and may use a stride of it.
+    /// A frame with so much gas runs from here.
     #[inline]
-    pub fn stride(&mut self, gas: u64) {
-        self.look_below = gas.saturating_sub(STRIDE);
+    pub fn runs(&mut self, gas: u64) {
+        self.from = gas;
+        self.look_below = gas.saturating_sub(self.credit);
     }
 
-    /// Another frame opens: whether it is time for a look.
+    /// The running frame has so much gas left, and gave so much of it to another.
     #[inline]
-    pub fn opens(&mut self) -> bool {
-        self.frames -= 1;
-        if self.frames > 0 {
-            return false;
-        }
-        self.frames = FRAMES;
-        true
+    pub fn rests(&mut self, left: u64, given: u64) {
+        self.spends(self.from.saturating_sub(left.saturating_add(given)));
+    }
+
+    /// Work that counts as so much gas was done at one go.
+    #[inline]
+    pub fn spends(&mut self, gas: u64) {
+        self.credit = self.credit.saturating_sub(gas);
+    }
+
+    /// Another frame opens, for which so many bytes are read: whether it is time for a look.
+    #[inline]
+    pub fn opens(&mut self, bytes: usize) -> bool {
+        self.spends(FRAME.saturating_add(bytes as u64));
+        self.credit == 0
+    }
+
+    /// Looks at every limit while a frame runs on with so much gas.
+    pub fn look_on(&mut self, gas: u64, changes: usize) -> bool {
+        let ends = self.look(changes);
+        self.runs(gas);
+        ends
     }
 
     #[inline]
     pub fn logs(&mut self, bytes: usize) {
-        self.logged = self.logged.saturating_add(bytes.saturating_add(PER_LOG));
+        self.written = (self.written).saturating_add(bytes.saturating_add(PER_ENTRY));
+    }
+
+    /// A code of so many bytes becomes an account's.
+    pub fn codes(&mut self, bytes: usize) {
+        self.logs(bytes);
+        self.coded = self.coded.saturating_add(bytes);
     }
 
     /// A frame holds other returned data than before.
@@ -179,6 +209,7 @@ impl Guard {
     #[cold]
     #[inline(never)]
     pub fn look(&mut self, changes: usize) -> bool {
+        self.credit = STRIDE;
         if self.reached.is_none() {
             self.reached = if !self.has_room(changes) {
                 Some(Reached::Journal)
@@ -189,11 +220,16 @@ impl Guard {
         self.reached.is_some()
     }
 
-    /// Whether so many state changes, with the logs, are within the limit.
+    /// Whether so many state changes, with the logs and codes, are within the limit.
     pub fn has_room(&self, changes: usize) -> bool {
         changes
             .saturating_mul(PER_CHANGE)
-            .saturating_add(self.logged)
+            .saturating_add(self.written)
             <= self.limits.journal
+    }
+
+    /// Whether a sequence that touched so much state and set so many bytes of codes is within the limit.
+    pub fn has_room_between(&self, touched: usize, coded: usize) -> bool {
+        touched.saturating_mul(PER_CHANGE).saturating_add(coded) <= self.limits.journal
     }
 }

@@ -6,6 +6,7 @@ use revm::context_interface::journaled_state::account::JournaledAccountTr;
 use revm::interpreter::CallInputs;
 use revm::primitives::{hex, Address, Bytes, B256, U256};
 
+use super::command::{self, Failure};
 use super::{address, encode_bytes, one, tail, word, Answer};
 use crate::evm::probe::Prank;
 use crate::evm::{Host, HEVM};
@@ -127,6 +128,7 @@ pub(super) fn deal(host: &mut Host, _: &CallInputs, data: &[u8]) -> Answer {
 pub(super) fn etch(host: &mut Host, _: &CallInputs, data: &[u8]) -> Answer {
     let who = address(data, 0)?;
     let code = Bytes::copy_from_slice(tail(data, 1)?);
+    host.chain.guard.codes(code.len());
     let journal = &mut host.journaled_state;
     let Ok(_) = journal.inner.load_account(&mut journal.database, who);
     let code = Bytecode::new_raw_checked(code).map_err(|_| "etch: the code is malformed")?;
@@ -244,15 +246,15 @@ pub(super) fn ffi(host: &mut Host, _: &CallInputs, data: &[u8]) -> Answer {
     let words: Vec<String> = (0..count.min(256))
         .map(|index| tail(items, index).map(|item| String::from_utf8_lossy(item).into_owned()))
         .collect::<Result<_, _>>()?;
-    let (program, arguments) = words.split_first().ok_or("ffi: no command")?;
-    let output = std::process::Command::new(program)
-        .args(arguments)
-        .output()
-        .map_err(|error| format!("ffi: {program}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("ffi: {program} ended with {}", output.status));
-    }
-    let trimmed = output.stdout.trim_ascii();
+    let output = match command::output(&words, &host.chain.guard.watch) {
+        Ok(output) => output,
+        Err(Failure::Said(text)) => return Err(text),
+        Err(Failure::Reached(reached)) => {
+            host.chain.guard.reached = Some(reached);
+            return Err("ffi: the command was ended".into());
+        }
+    };
+    let trimmed = output.trim_ascii();
     let bytes = match trimmed.strip_prefix(b"0x") {
         Some(digits) => hex::decode(digits).unwrap_or_else(|_| trimmed.to_vec()),
         None => trimmed.to_vec(),

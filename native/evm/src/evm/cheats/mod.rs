@@ -2,6 +2,7 @@
 
 mod acts;
 mod asserts;
+mod command;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -82,6 +83,8 @@ type Cheat = fn(&mut Host, &CallInputs, &[u8]) -> Answer;
 
 fn answer(host: &mut Host, inputs: &CallInputs) -> InterpreterResult {
     let data = inputs.input.bytes_local(&host.local);
+    // Cheatcodes cost no gas, however much they read.
+    host.chain.guard.spends(data.len() as u64);
     let gas = Gas::new(inputs.gas_limit);
     let selector: Option<[u8; 4]> = data.get(..4).and_then(|head| head.try_into().ok());
     let cheat = selector.and_then(|selector| cheats().get(&selector));

@@ -89,6 +89,8 @@ pub struct Machine {
     block: BlockEnv,
     /// Accounts and slots that the sequence has touched at most: also what was undone stays in the state's maps.
     touched: usize,
+    /// Bytes of codes that the sequence has set.
+    coded: usize,
 }
 
 impl Machine {
@@ -130,6 +132,7 @@ impl Machine {
             evm: Engine::new(host, table, precompiles),
             block,
             touched: 0,
+            coded: 0,
         }
     }
 
@@ -159,6 +162,7 @@ impl Machine {
         self.evm.ctx.block.difficulty = self.block.difficulty;
         self.evm.ctx.block.beneficiary = self.block.beneficiary;
         self.touched = 0;
+        self.coded = 0;
     }
 
     /// Lets time pass.
@@ -361,7 +365,7 @@ impl Machine {
         loop {
             self.evm.ctx.chain.resume();
             let gas = self.evm.frame_stack.get().interpreter.gas.remaining();
-            self.evm.ctx.chain.guard.stride(gas);
+            self.evm.ctx.chain.guard.runs(gas);
             let action = self.evm.frame_run().unwrap_or_else(fatal);
             if self.evm.ctx.chain.guard.reached.is_some() {
                 return self.abort(start);
@@ -369,13 +373,22 @@ impl Machine {
             let result = match action {
                 ItemOrResult::Item(init) => {
                     self.evm.ctx.chain.pause();
+                    let left = self.evm.frame_stack.get().interpreter.gas.remaining();
+                    let given = given(&init.frame_input);
+                    self.evm.ctx.chain.guard.rests(left, given);
                     match self.open(init) {
                         None if self.reached().is_some() => return self.abort(start),
                         None => continue,
-                        Some(result) => result,
+                        Some(result) => {
+                            let used = given.saturating_sub(result.gas().remaining());
+                            self.evm.ctx.chain.guard.spends(used);
+                            result
+                        }
                     }
                 }
                 ItemOrResult::Result(result) => {
+                    let left = result.gas().remaining();
+                    self.evm.ctx.chain.guard.rests(left, 0);
                     self.close(&result);
                     result
                 }
@@ -424,7 +437,7 @@ impl Machine {
     /// Whether the sequence so far holds more state than it may.
     pub fn is_full(&mut self) -> bool {
         let guard = &self.evm.ctx.chain.guard;
-        if guard.has_room(self.touched) {
+        if guard.has_room_between(self.touched, self.coded) {
             return false;
         }
         // Gas only bounds what was touched; how much that is, is counted only now.
@@ -433,7 +446,7 @@ impl Machine {
             .values()
             .map(|account| 1 + account.storage.len())
             .sum();
-        !guard.has_room(self.touched)
+        !guard.has_room_between(self.touched, self.coded)
     }
 
     /// Sets what may be held and what ends a transaction from outside.
@@ -463,7 +476,11 @@ impl Machine {
     /// Opens a frame; a call that needs none (a precompile, no code, a failure) gives its result.
     #[inline]
     fn open(&mut self, mut init: FrameInit) -> Option<FrameResult> {
-        if self.evm.ctx.chain.guard.opens() {
+        let bytes = match &init.frame_input {
+            FrameInput::Create(create) => create.init_code().len(),
+            _ => 0,
+        };
+        if self.evm.ctx.chain.guard.opens(bytes) {
             let changes = self.evm.ctx.journaled_state.inner.journal.len();
             self.evm.ctx.chain.guard.look(changes);
         }
@@ -531,6 +548,7 @@ impl Machine {
             probe.failed(pc, &result.interpreter_result().output);
         } else if let FrameResult::Create(create) = result {
             probe.created.extend(create.address);
+            probe.guard.codes(create.result.output.len());
         }
         if probe
             .prank
@@ -636,6 +654,7 @@ impl Machine {
             0
         };
         self.touched += (used / TOUCH_GAS) as usize;
+        self.coded += self.evm.ctx.chain.guard.coded;
         let output = match result {
             FrameResult::Call(call) => std::mem::take(&mut call.result.output),
             FrameResult::Create(create) => std::mem::take(&mut create.result.output),
@@ -678,6 +697,16 @@ impl Machine {
         if let Some(block) = block {
             self.evm.ctx.block = block;
         }
+    }
+}
+
+/// Gas that a frame's caller gave it.
+#[inline]
+fn given(input: &FrameInput) -> u64 {
+    match input {
+        FrameInput::Call(call) => call.gas_limit,
+        FrameInput::Create(create) => create.gas_limit(),
+        FrameInput::Empty => 0,
     }
 }
 

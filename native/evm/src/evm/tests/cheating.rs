@@ -1,8 +1,11 @@
 //! Cheatcodes.
 
+use std::time::{Duration, Instant};
+
 use revm::primitives::keccak256;
 
 use super::*;
+use crate::evm::limits::{Limits, Reached, Watch};
 use crate::evm::reason;
 
 fn encoded(signature: &str, words: &[U256]) -> Vec<u8> {
@@ -174,21 +177,63 @@ fn an_unknown_cheatcode_says_so() {
     assert!(text.contains("is not supported"), "{text}");
 }
 
+/// Calldata of `ffi(string[])`.
+fn ffi(words: &[&str]) -> Vec<u8> {
+    let mut data = encoded("ffi(string[])", &[U256::from(32), U256::from(words.len())]);
+    let texts: Vec<Vec<u8>> = (words.iter())
+        .map(|word| {
+            let mut text = U256::from(word.len()).to_be_bytes::<32>().to_vec();
+            text.extend(word.as_bytes());
+            text.resize(32 + word.len().div_ceil(32) * 32, 0);
+            text
+        })
+        .collect();
+    let mut at = 32 * words.len();
+    for text in &texts {
+        data.extend(U256::from(at).to_be_bytes::<32>());
+        at += text.len();
+    }
+    data.extend(texts.concat());
+    data
+}
+
 #[test]
 fn ffi_needs_permission() {
     let mut world = World::osaka(&[]);
-    let mut data = encoded(
-        "ffi(string[])",
-        &[U256::from(32), U256::from(1), U256::from(32)],
-    );
-    data.extend(U256::from(4).to_be_bytes::<32>());
-    data.extend(b"true");
-    data.resize(4 + 5 * 32, 0);
+    let data = ffi(&["true"]);
     let outcome = world.send(HEVM, 0, &data);
     let text = reason::describe(outcome.result, &outcome.output).unwrap_or_default();
     assert!(text.contains("allowFFI"), "{text}");
     world.machine.probe_mut().ffi = true;
     assert!(world.send(HEVM, 0, &data).is_ok());
+}
+
+#[test]
+fn a_command_of_ffi_ends_with_the_time_of_its_transaction_and_with_what_it_started() {
+    let mut world = World::osaka(&[]);
+    world.machine.probe_mut().ffi = true;
+    let said = |outcome: &Outcome| String::from_utf8_lossy(&outcome.output).into_owned();
+    let outcome = world.send(HEVM, 0, &ffi(&["sh", "-c", "sleep 1000 & echo heard"]));
+    assert!(outcome.is_ok() && said(&outcome).contains("heard"));
+    let outcome = world.send(HEVM, 0, &ffi(&["sh", "-c", "exit 3"]));
+    assert!(said(&outcome).contains("exit status: 3"));
+    let outcome = world.send(HEVM, 0, &ffi(&["yes"]));
+    assert!(said(&outcome).contains("printed more than 16 MiB"));
+    let soon = Instant::now() + Duration::from_millis(50);
+    world
+        .machine
+        .limit(Limits::default(), Watch::until(Some(soon)));
+    assert!(!world.send(HEVM, 0, &ffi(&["sleep", "1000"])).is_ok());
+    assert_eq!(world.machine.reached(), Some(Reached::Time));
+}
+
+#[test]
+fn a_command_of_ffi_gets_few_variables() {
+    let mut world = World::osaka(&[]);
+    world.machine.probe_mut().ffi = true;
+    let outcome = world.send(HEVM, 0, &ffi(&["env"]));
+    let text = String::from_utf8_lossy(&outcome.output).into_owned();
+    assert!(text.contains("PATH=") && !text.contains("CARGO"), "{text}");
 }
 
 #[test]

@@ -95,6 +95,73 @@ fn calls_that_call_themselves_are_looked_at_without_any_jump() {
     assert!(world.send(OTHER, 0, &[]).is_ok());
 }
 
+/// A machine that was stopped before it began: its first look ends a transaction.
+fn stopped(code: Vec<u8>) -> World {
+    let mut world = World::osaka(&[(THERE, code)]);
+    let watch = Watch {
+        stop: Some(Arc::new(AtomicBool::new(true))),
+        until: None,
+    };
+    world.machine.limit(Limits::default(), watch);
+    world
+}
+
+/// Calls an address with so many bytes of memory, without any answer.
+fn static_call(to: u8, bytes: u32) -> Vec<u8> {
+    let [a, b, c, d] = bytes.to_be_bytes();
+    let data = [PUSH0, PUSH0, PUSH4, a, b, c, d, PUSH0, PUSH1, to];
+    concat(&[&data, &[GAS, STATICCALL, POP]])
+}
+
+#[test]
+fn work_without_a_jump_is_looked_at_by_its_gas_whoever_does_it() {
+    let nobody = static_call(0xee, 0);
+    let rounds = [PUSH3, 16, 0, 0, PUSH1, 224, SHL, PUSH0, MSTORE];
+    let blake = concat(&[&rounds, &static_call(9, 213).repeat(4)]);
+    // Less gas than a stride, again and again, between calls of nobody.
+    let hash = concat(&[&[PUSH3, 8, 0, 0, PUSH0, KECCAK256, POP], &nobody]);
+    // Init code is hashed and looked through.
+    let create = [PUSH0, PUSH2, 0xc0, 0, PUSH0, PUSH0, CREATE2, POP];
+    for code in [blake, hash.repeat(4), create.repeat(8)] {
+        let mut world = stopped(code);
+        let outcome = with_gas(&mut world, 1 << 30);
+        assert_eq!(world.machine.reached(), Some(Reached::Stop), "{outcome:?}");
+    }
+    // A few calls are not looked at.
+    assert!(with_gas(&mut stopped(nobody.repeat(8)), 1 << 30).is_ok());
+}
+
+#[test]
+fn codes_count_as_state_while_they_are_set_and_after() {
+    // etch(address, bytes): an address that is the gas left, and 64 KiB of what lies in memory.
+    let head = concat(&[
+        &[
+            PUSH4, 0xb4, 0xd6, 0xc7, 0x82, PUSH1, 224, SHL, PUSH0, MSTORE,
+        ],
+        &[
+            PUSH1, 64, PUSH1, 36, MSTORE, PUSH3, 1, 0, 0, PUSH1, 68, MSTORE,
+        ],
+    ]);
+    let etch = concat(&[
+        &[GAS, PUSH1, 4, MSTORE],
+        &[PUSH0, PUSH0, PUSH3, 1, 0, 100, PUSH0, PUSH0],
+        &push_address(crate::evm::HEVM),
+        &[GAS, CALL, POP],
+    ]);
+    let again = concat(&[&[JUMPDEST], &etch, &[PUSH1, head.len() as u8, JUMP]]);
+    let (found, _) = reached(concat(&[&head, &again]), u64::MAX / 2);
+    assert_eq!(found, Some(Reached::Journal));
+    let mut world = World::osaka(&[(THERE, concat(&[&head, &etch.repeat(20)]))]);
+    world.machine.limit(SMALL, Watch::default());
+    for _ in 0..3 {
+        assert!(with_gas(&mut world, 10_000_000).is_ok() && !world.machine.is_full());
+    }
+    with_gas(&mut world, 10_000_000);
+    assert!(world.machine.is_full());
+    world.machine.reset();
+    assert!(!world.machine.is_full());
+}
+
 #[test]
 fn what_calls_returned_counts_for_as_long_as_it_is_held() {
     // Calls itself, and returns 256 KiB when it is too deep to call again.
