@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Final
 
 from tracedesk.fuzz.outline import Decision, Kind, Outline, Range, Routine
 
+# What is not closed is hidden too, and nothing is read twice: else a hostile source takes hours.
 _HIDDEN: Final = re.compile(
-    r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
+    r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*+\"?|'(?:\\.|[^'\\\n])*+'?", re.DOTALL
 )
-_CONTRACT: Final = re.compile(r"\b(?:contract|library|interface)\s+([A-Za-z_$][\w$]*)[^{};]*\{")
+_CONTRACT: Final = re.compile(r"\b(?:contract|library|interface)\s+([A-Za-z_$][\w$]*+)[^{};]*+(\{)?")
 _ROUTINE: Final = re.compile(
     r"\b(?:(function|modifier)\b(?:\s+([A-Za-z_$][\w$]*))?|(constructor|receive|fallback)(?=\s*\())"
 )
 _DECISION: Final = re.compile(r"\b(?:(if|for|while|do)\b|(require|assert)(?=\s*\())")
 _WORD: Final = re.compile(r"[A-Za-z_$][\w$]*")
 _CLOSERS: Final = {"(": ")", "{": "}", "[": "]"}
+_LONGEST: Final = 4_000
+"""Characters of a conditional expression."""
+_LOOKS: Final = 8
+"""Times that each character may be looked at, on average: statements in statements share theirs."""
 
 
 def hidden(text: str) -> str:
@@ -25,16 +32,30 @@ def hidden(text: str) -> str:
     return _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
+def has_contract(plain: str) -> bool:
+    """True when a text without comments declares a contract."""
+    return any(True for _ in _contracts(plain))
+
+
+def _contracts(plain: str) -> Iterator[re.Match[str]]:
+    return (match for match in _CONTRACT.finditer(plain) if match[2])
+
+
 def outline(text: str) -> Outline:
-    """The outline of one Solidity source."""
+    """The outline of one Solidity source; empty when it takes more work than any that people write."""
     scan = _Scan(hidden(text))
-    routines = tuple(scan.routines())
-    decisions = tuple(d for routine in routines for d in scan.decisions(routine.body))
+    try:
+        routines = tuple(scan.routines())
+        decisions = tuple(d for routine in routines for d in scan.decisions(routine.body))
+    except (_TooMuch, RecursionError):
+        return Outline((), ())
     return Outline(routines, decisions)
 
 
 def ternary(text: str, start: int, end: int) -> Decision | None:
     """The conditional expression that fills a range, when it is one: `a ? b : c`, assigned to nothing."""
+    if end - start > _LONGEST or "?" not in text[start:end]:
+        return None
     plain = hidden(text[start:end])
     if re.match(r"\s*(?:return|emit|revert|delete|if|for|while|do)\b", plain):
         return None
@@ -72,17 +93,27 @@ def _assigns(plain: str, place: int) -> bool:
     return before not in ("=", "!") and after not in ("=", ">")
 
 
+class _TooMuch(Exception):
+    """A source that takes more work than any that people write."""
+
+
 class _Scan:
     """One source without comments and strings, and where each bracket closes."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._close = dict(_pairs(text))
+        self._looks = _LOOKS * (len(text) + 50_000)
+
+    def _looked(self, count: int) -> None:
+        """Characters were looked at; raises when they are too many."""
+        self._looks -= count
+        if self._looks < 0:
+            raise _TooMuch
 
     def routines(self) -> Iterator[Routine]:
-        contracts = [
-            (m[1], Range(m.end(), self._closing(m.end() - 1))) for m in _CONTRACT.finditer(self._text)
-        ]
+        found = ((m.end(), self._closing(m.end() - 1), m[1]) for m in _contracts(self._text))
+        contracts = [(0, 0, ""), *found]
         past = 0
         for match in _ROUTINE.finditer(self._text):
             if match.start() < past:
@@ -91,10 +122,12 @@ class _Scan:
             if opening is None:
                 continue
             past = self._closing(opening)
-            inside = [name for name, body in contracts if body.holds(match.start())]
+            # Contracts do not nest: the last one that began before is the only one that may hold it.
+            start, end, contract = contracts[bisect(contracts, match.start(), key=itemgetter(0)) - 1]
             name = match[2] or match[3] or "fallback"
             body = Range(opening + 1, past)
-            yield Routine(inside[-1] if inside else "", name, match.start(), body, match[1] == "modifier")
+            owner = contract if start <= match.start() < end else ""
+            yield Routine(owner, name, match.start(), body, match[1] == "modifier")
 
     def decisions(self, body: Range) -> Iterator[Decision]:
         tails: set[int] = set()
@@ -113,7 +146,7 @@ class _Scan:
             return Decision(kind, match.start(), self._closing(after) + 1)
         if word == "do":
             return self._do(match.start(), after, tails)
-        if self._text[after] != "(":
+        if self._text[after : after + 1] != "(":
             return self._yul(word, match.start(), after)
         return self._if(match.start(), after) if word == "if" else self._loop(word, match.start(), after)
 
@@ -152,10 +185,12 @@ class _Scan:
 
     def _blocks(self, place: int, count: int) -> list[int]:
         found: list[int] = []
+        start = place
         while len(found) < count and place < len(self._text) and self._text[place] not in ";}":
             if self._text[place] == "{":
                 found.append(place)
             place = self._closing(place) + 1 if self._text[place] in _CLOSERS else place + 1
+        self._looked(place - start)
         return found if len(found) == count else []
 
     def _else(self, place: int) -> Range | None:
@@ -184,8 +219,9 @@ class _Scan:
                 is_block = self._text[place] == "{"
                 place = self._closing(place)
                 if of_blocks and is_block and not self._continues(place + 1):
-                    return place + 1
+                    break
             place += 1
+        self._looked(place - start)
         return place + 1
 
     def _continues(self, place: int) -> bool:
@@ -200,6 +236,7 @@ class _Scan:
             if self._text[place] == ";":
                 places.append(place)
             place = self._closing(place) + 1 if self._text[place] in _CLOSERS else place + 1
+        self._looked(place - inner.start)
         return Range(places[0] + 1, places[1]) if len(places) == 2 else inner
 
     def _trimmed(self, inner: Range) -> Range | None:
@@ -209,18 +246,17 @@ class _Scan:
 
     def _opening(self, place: int) -> int | None:
         """The brace that opens a routine's body; none when it is only declared."""
-        while place < len(self._text):
-            mark = self._text[place]
-            if mark == "{":
-                return place
-            if mark in ";}=":
-                return None
-            place = self._closing(place) + 1 if mark == "(" else place + 1
-        return None
+        start = place
+        while place < len(self._text) and self._text[place] not in "{;}=":
+            place = self._closing(place) + 1 if self._text[place] == "(" else place + 1
+        self._looked(place - start)
+        return place if self._text[place : place + 1] == "{" else None
 
     def _skip(self, place: int) -> int:
+        start = place
         while place < len(self._text) and self._text[place].isspace():
             place += 1
+        self._looked(place - start)
         return place
 
     def _closing(self, opening: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,6 @@ _MARKS: Final = ("foundry.toml", "remappings.txt", "package.json", ".git")
 _SKIPPED: Final = frozenset(
     ("node_modules", "lib", "out", "artifacts", "cache", "broadcast", "typechain-types")
 )
-_CONTRACT: Final = re.compile(r"\b(?:contract|library|interface)\s+[\w$]+[^;{}]{0,2000}\{")
 _MOST: Final = 2_000
 """Files of a folder that are compiled at once."""
 
@@ -205,7 +203,7 @@ def _names(reading: Reading, contract: Contract) -> Iterator[str]:
 
 
 def _has_contract(data: bytes) -> bool:
-    return _CONTRACT.search(braces.hidden(data.decode("latin-1"))) is not None
+    return braces.has_contract(braces.hidden(data.decode("latin-1")))
 
 
 def _read(reading: Reading, names: tuple[str, ...]) -> _Compiled:

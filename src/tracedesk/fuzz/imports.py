@@ -18,7 +18,7 @@ from tracedesk.fuzz.project import CompileError, Source
 from tracedesk.fuzz.reach import ANYWHERE, LARGEST_SETTINGS, Reach
 
 _IMPORT: Final = re.compile(r"\bimport\b[^;]*;")
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|([\"'])(.*?)\1", re.DOTALL)
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|([\"'])(.*?)(?:\1|\Z)", re.DOTALL)
 _BELOW: Final = ("node_modules", "lib")
 _MOST_REMAPPINGS: Final = 1_000
 _MOST_BYTES: Final = 64 << 20

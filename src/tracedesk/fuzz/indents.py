@@ -9,8 +9,10 @@ from typing import Final
 
 from tracedesk.fuzz.outline import Decision, Outline, Range, Routine
 
+# What is not closed is hidden too, and nothing is read twice: else a hostile source takes hours.
 _HIDDEN: Final = re.compile(
-    r"#[^\n]*|\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
+    r"#[^\n]*|\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)|\"(?:\\.|[^\"\\\n])*+\"?|'(?:\\.|[^'\\\n])*+'?",
+    re.DOTALL,
 )
 _DEF: Final = re.compile(r"def\s+([A-Za-z_]\w*)\s*\(")
 _KEYWORD: Final = re.compile(r"(if|elif|else|for|assert)\b")

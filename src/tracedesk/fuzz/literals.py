@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-_QUOTED: Final = r'"(?:\\[\s\S]|[^"\\\n])*"|' + r"'(?:\\[\s\S]|[^'\\\n])*'"
+# Also what is not closed, so that nothing is read twice: else a hostile source takes hours.
+_QUOTED: Final = r'"(?:\\[\s\S]|[^"\\\n])*+"?|' + r"'(?:\\[\s\S]|[^'\\\n])*+'?"
 _SOLIDITY: Final = re.compile(
     rf"(?P<comment>//[^\n\r]*|/\*[\s\S]*?(?:\*/|\Z))|(?:(?<![\w$])(?P<kind>hex|unicode))?(?P<text>{_QUOTED})"
 )

@@ -10,9 +10,9 @@ from typing import Final
 Version = tuple[int, int, int]
 
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
-_PRAGMA: Final = re.compile(r"\bpragma\s+solidity\b([^;]*);")
+_PRAGMA: Final = re.compile(r"\bpragma\s+solidity\b([^;]{0,1024}+);")
 _TERM: Final = re.compile(r"(\^|~|>=|<=|>|<|=)?\s*v?(\d+|[xX*])(?:\.(\d+|[xX*]))?(?:\.(\d+|[xX*]))?")
-_HYPHEN: Final = re.compile(r"(\S+)\s+-\s+(\S+)")
+_HYPHEN: Final = re.compile(r"(?<!\S)(\S++)\s++-\s++(\S+)")
 _MANY: Final = 1_000_000
 
 
