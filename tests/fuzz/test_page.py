@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz import targets
 from tests.fuzz.test_lines import covered
-from tracedesk.fuzz import page
+from tracedesk.fuzz import marked, page
 from tracedesk.fuzz.lines import Coverage, FileCoverage, coverage
 from tracedesk.fuzz.project import Source
 
@@ -118,3 +118,15 @@ def test_a_page_of_nothing_says_so_in_figures() -> None:
     text = page.html(coverage(targets.project(), {}, []))
     assert "100.0%" in text
     assert "0 of 0" in text
+
+
+def test_a_source_of_millions_of_lines_is_shown_up_to_a_limit() -> None:
+    found = hostile()
+    source = Source(HOSTILE, b"\n" * (marked.MOST_LINES + 1_000_000), "solidity")
+    long = replace(found, project=replace(found.project, sources={HOSTILE: source}))
+    for text in (page.html(long), marked.text(long)):
+        assert text.count("\n") + text.count("<tr") < marked.MOST_LINES + 1_000
+        assert "… 1,000,000 more lines" in text
+    wide = Source(HOSTILE, b"x" * (marked.MOST_CHARACTERS + 1), "solidity")
+    many = replace(found, project=replace(found.project, sources={HOSTILE: wide}))
+    assert "… 1 more lines" in marked.text(many)

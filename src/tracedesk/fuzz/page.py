@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Final
 
 from tracedesk.fuzz.lines import BranchHits, Coverage, FileCoverage, Tally
-from tracedesk.fuzz.marked import marks
+from tracedesk.fuzz.marked import lines_shown, marks
 from tracedesk.fuzz.project import Source
 from tracedesk.primitives.redaction import redact_text
 from tracedesk.primitives.text import strip_invisible
@@ -36,13 +36,14 @@ _MARKS: Final = {"r": "reverted here", "o": "ran out of gas here", "e": "failed 
 def html(coverage: Coverage, title: str = "Coverage") -> str:
     """The whole page; every value in it is escaped."""
     files = list(coverage.files.items())
+    shown = lines_shown(coverage)
     parts = {
         "title": _shown(title),
         "figures": _figures(sum((file.tally for _, file in files), Tally())),
         "contracts": "".join(_contracts(coverage)),
         "files": "".join(_row(coverage, number, path, file) for number, (path, file) in enumerate(files)),
         "sources": "".join(
-            _section(coverage, number, path, file) for number, (path, file) in enumerate(files)
+            _section(coverage, number, path, file, shown[path]) for number, (path, file) in enumerate(files)
         ),
     }
     template = (resources.files("tracedesk.fuzz") / _TEMPLATE).read_text(encoding="utf-8")
@@ -93,14 +94,16 @@ def _share(share: object, hit: int, total: int) -> str:
 # --- sources --------------------------------------------------------------------------------------
 
 
-def _section(coverage: Coverage, number: int, path: str, file: FileCoverage) -> str:
+def _section(coverage: Coverage, number: int, path: str, file: FileCoverage, shown: int) -> str:
     source = coverage.project.sources[path]
     name = _shown(source.relative_to(coverage.project.root))
     tally = file.tally
-    gaps = _gaps(file)
+    gaps = {line: gap for line, gap in _gaps(file).items() if line <= shown}
     first = f' · <a href="#f{number}g0">first line that never ran</a>' if gaps else ""
     head = f"<h2>{name}</h2><p>{tally.line_percent}% of lines, {tally.branch_percent}% of branches{first}</p>"
-    body = "".join(_lines(source, file, f"f{number}", gaps))
+    body = "".join(_lines(source, file, f"f{number}", gaps, shown))
+    if shown < len(source.lines):
+        body += f"<tr><td></td><td></td><td></td><td>… {len(source.lines) - shown:,} more lines</td></tr>"
     scroll = f'<div class="code" tabindex="0" role="region" aria-label="{name}"><table>{body}</table></div>'
     return f'<section id="f{number}">{head}{scroll}<p><a href="#top">Back to the files</a></p></section>'
 
@@ -115,11 +118,13 @@ def _gaps(file: FileCoverage) -> Mapping[int, int]:
     return before
 
 
-def _lines(source: Source, file: FileCoverage, section: str, gaps: Mapping[int, int]) -> Iterator[str]:
+def _lines(
+    source: Source, file: FileCoverage, section: str, gaps: Mapping[int, int], shown: int
+) -> Iterator[str]:
     branches: dict[int, list[BranchHits]] = defaultdict(list)
     for branch in sorted(file.branches.values(), key=lambda branch: branch.start):
         branches[branch.line].append(branch)
-    for number, line in enumerate(source.lines, 1):
+    for number, line in enumerate(source.lines[:shown], 1):
         hits = file.lines.get(number)
         state = "" if hits is None else "miss" if not hits else _covered(branches[number])
         told = _told(number, hits, branches[number], file, section, gaps)
