@@ -1,4 +1,4 @@
-"""Sources that are made to be slow to read: each reader's work grows as the text does, not with its square."""
+"""Sources that are made to be slow to read: the work of each reader grows as the text does."""
 
 from __future__ import annotations
 

@@ -191,3 +191,22 @@ def test_a_host_at_its_limit_of_memory_says_so(home: Path, project: Path) -> Non
     status, said, _ = _run(home, "run", path, "--workers", 2, "--test-limit", ENDLESS, "--timeout", 100)
     assert status == 2
     assert "reached its limit of 260 MiB of memory" in said
+
+
+def test_as_many_workers_as_there_may_be_have_room_in_a_host(home: Path, project: Path) -> None:
+    words = ("--workers", 64, "--test-limit", 2_000, "--seq-len", 10, "--timeout", 100)
+    status, said, memory = _run(home, "run", vault(project), *words)
+    assert status in (0, 1), said
+    assert "did not end properly" not in said
+    assert memory < _GIB
+
+
+def test_a_command_of_ffi_ends_with_the_campaign(home: Path, project: Path) -> None:
+    path = _put(project, code.running(code.ffi("sleep", "1000")))
+    (project / "echidna.yaml").write_text("allowFFI: true\n")
+    words = ("run", path, "--config", project / "echidna.yaml", "--timeout", 5)
+    began = time.monotonic()
+    status, said, _ = _run(home, *words, "--trust-project")
+    assert time.monotonic() - began < BOUND
+    assert "did not end properly" not in said
+    assert (status, "0 sequences kept" in said) == (0, True), said

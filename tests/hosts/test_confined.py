@@ -127,3 +127,21 @@ def test_a_program_may_have_a_larger_limit_than_the_process_that_starts_it() -> 
     assert done.stdout.split()[0] == "1"
     if sys.platform == "linux":
         assert done.stdout.split()[1] == "limited"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits addresses")
+def test_a_program_that_reserves_addresses_gets_them_from_a_process_that_is_limited() -> None:
+    code = (
+        "import sys\n"
+        "from tracedesk.hosts import confined\n"
+        "confined.limit_own_memory(400 << 20)\n"
+        "told = 'import resource as r; print(r.getrlimit(r.RLIMIT_AS)[0], r.getrlimit(r.RLIMIT_DATA)[0])'\n"
+        "for counts in ('data', 'address_space'):\n"
+        "    limits = confined.Limits(900 << 20, counts, seconds=60)\n"
+        "    print(confined.run([sys.executable, '-I', '-c', told], limits).output.decode().strip())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=BOUND, check=True
+    )
+    most = str(900 << 20)
+    assert [line.split() for line in done.stdout.splitlines()] == [["-1", most], [most, "-1"]]

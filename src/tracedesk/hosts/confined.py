@@ -41,9 +41,11 @@ _LAST_WORDS: Final = 4_000
 _RUNNING: Final[WeakSet[subprocess.Popen[bytes]]] = WeakSet()
 
 # $1: the option of ulimit that counts memory, then its KiB, seconds, blocks and processes; "-" sets none.
+# The limits of this process are not the child's: both kinds of memory are lifted before one is set.
 _SHELL: Final = """
+lift() { ulimit -S "$1" "$(ulimit -H "$1")" 2>/dev/null; }
 limit() { [ "$2" = - ] || ulimit "$1" "$2" 2>/dev/null; }
-limit "$1" "$2"; limit -t "$3"; limit -f "$4"; limit -c 0
+lift -v; lift -d; limit "$1" "$2"; limit -t "$3"; limit -f "$4"; limit -c 0
 limit -u "$5" || limit -p "$5"
 shift 5
 exec "$@"
@@ -193,16 +195,21 @@ _OUT_OF_MEMORY: Final = (
     "out of memory",
     "Out of memory",
     "memory access out of bounds",
+    "Array buffer allocation failed",
+    "could not allocate memory",
 )
 """Last words of programs that got no memory: Python, Rust, the C library, C++, node, WebAssembly."""
 
 
 def limit_own_memory(most: int) -> None:
-    """Limit the memory of this process; its children may have limits of their own, larger ones too."""
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    # Where the system does not count addresses (macOS), there is no such limit.
+    """Limit the memory of this process; its children may have limits of their own, larger ones too.
+
+    What it may write to counts. Addresses do not: the heaps of many threads reserve far more than they use.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    # Where the system does not enforce it (macOS), there is no such limit.
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (most if hard < 0 else min(most, hard), hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
 
 
 def is_out_of_memory(words: str) -> bool:

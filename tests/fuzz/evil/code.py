@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from tracedesk.fuzz.keccak import keccak
+
 STOP, ADD, EXP, KECCAK, ADDRESS = 0x00, 0x01, 0x0A, 0x20, 0x30
 CODESIZE, CODECOPY, RETURNDATASIZE, CODE_HASH = 0x38, 0x39, 0x3D, 0x3F
 POP, MLOAD, MSTORE, SLOAD, SSTORE, JUMP, JUMPI = 0x50, 0x51, 0x52, 0x54, 0x55, 0x56, 0x57
@@ -54,6 +56,28 @@ def call(to: int | bytes, *, size: int = 0, kind: int = STATICCALL) -> bytes:
     place = to if isinstance(to, bytes) else push(to)
     value = b"" if kind in (STATICCALL, DELEGATECALL) else bytes((PUSH0,))
     return ops(PUSH0, PUSH0, push(size), PUSH0, value, place, GAS, kind, POP)
+
+
+_HEVM: Final = 0x7109709ECFA91A80626FF3989D68F67F5B1DD12D
+
+
+def memory(data: bytes) -> bytes:
+    """Write bytes into memory from 0, a word at a time."""
+    words = (data[at : at + 32].ljust(32, b"\0") for at in range(0, len(data), 32))
+    return b"".join(ops(b"\x7f", word, push(32 * number), MSTORE) for number, word in enumerate(words))
+
+
+def ffi(*words: str) -> bytes:
+    """Run a program by the cheatcode, and drop the answer."""
+    texts = [text.encode() for text in words]
+    tails = [len(text).to_bytes(32, "big") + text.ljust(-len(text) % 32 + len(text), b"\0") for text in texts]
+    at, heads = 32 * len(words), b""
+    for tail in tails:
+        heads += at.to_bytes(32, "big")
+        at += len(tail)
+    head = keccak(b"ffi(string[])")[:4] + (32).to_bytes(32, "big") + len(words).to_bytes(32, "big")
+    data = head + heads + b"".join(tails)
+    return ops(memory(data), call(push(_HEVM), size=len(data), kind=CALL), TRUE)
 
 
 def deploying(runtime: bytes) -> bytes:

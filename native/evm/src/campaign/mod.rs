@@ -225,7 +225,7 @@ impl Campaign {
             let own = shared.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("fuzz-{id}"))
-                .stack_size(16 << 20)
+                .stack_size(4 << 20)
                 .spawn(move || worker::run(own, id));
             if let Err(error) = thread {
                 shared.posts[id].stats.crash(&error.to_string());
