@@ -26,7 +26,7 @@ from tracedesk.storage import probe
 MODULE: Final = "tracedesk.fuzz.host"
 PATIENCE: Final = 120.0
 """Seconds that a start may take beside compiling and deploying: reading the project, loading a corpus."""
-LATE: Final = 1.0
+LATE: Final = 0.5
 """Seconds after the end of the campaign's time in which its process says why it did not begin."""
 
 

@@ -10,6 +10,7 @@ import os
 import resource
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,9 +71,11 @@ def main() -> None:
     confined.limit_own_memory(1024 * MIB)
     rows = {evil.name: evil for evil in EVERY}
     for line in sys.stdin:
+        began = time.process_time()
         words = tried(rows[line.strip()])
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps({"words": words, "peak": peak}), flush=True)
+        seconds = time.process_time() - began
+        print(json.dumps({"words": words, "peak": peak, "seconds": seconds}), flush=True)
 
 
 if __name__ == "__main__":

@@ -56,10 +56,16 @@ class Evil:
     path: str = "E.json"
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    timeout: int | None = None
+    timeout: int = 20
     trusted: bool = False
     execute: tuple[Mapping[str, Any], ...] = ()
     """Calls that are executed with a trace, instead of a campaign."""
+
+    @property
+    def least_seconds(self) -> int:
+        """Seconds after which the first limit of time ends it."""
+        named = [self.limits[name] for name in ("deploy_seconds", "compile_seconds") if name in self.limits]
+        return min([self.timeout, *named])
 
 
 def _file(text: str | bytes, name: str = "E.json") -> Build:
@@ -88,6 +94,7 @@ def _constructor(name: str, body: bytes, ends: str, **limits: int) -> Evil:
 _GAS: Final = r"the constructor of E was ended: it used its limit of 16777216 gas\. .* raise deploy_gas"
 _JOURNAL: Final = r"the constructor of E was ended: it reached its limit of 4 MiB of state changes and logs"
 _MEMORY: Final = r"the constructor of E was ended: it reached its limit of 64 MiB of memory"
+_SECOND: Final = r"the constructor of E was ended: it did not end within 1 s\. .* raise deploy_seconds"
 _MEGABYTE: Final = 1 << 20
 _GROWING: Final = ops(push(1), MSIZE, MSTORE)
 _CHILD: Final = ops(CODESIZE, PUSH0, PUSH0, CODECOPY, CODESIZE, PUSH0, PUSH0, CREATE, POP)
@@ -129,7 +136,28 @@ CONSTRUCTORS: Final = (
     _constructor(
         "jumps for ever",
         forever(),
-        r"the constructor of E was ended: it did not end within 1 s\. .* raise deploy_seconds",
+        _SECOND,
+        deploy_gas=ENDLESS,
+        deploy_seconds=1,
+    ),
+    _constructor(
+        "hashes rounds for ever",
+        forever(push((1 << 24) << 224), PUSH0, MSTORE, call(9, size=213)),
+        _SECOND,
+        deploy_gas=ENDLESS,
+        deploy_seconds=1,
+    ),
+    _constructor(
+        "hashes megabytes between calls",
+        forever(push(60 * _MEGABYTE), PUSH0, KECCAK, POP, call(0xEE)),
+        _SECOND,
+        deploy_gas=ENDLESS,
+        deploy_seconds=1,
+    ),
+    _constructor(
+        "creates megabytes",
+        forever(PUSH0, push(30 * _MEGABYTE), PUSH0, PUSH0, CREATE2, POP),
+        _SECOND,
         deploy_gas=ENDLESS,
         deploy_seconds=1,
     ),
@@ -200,6 +228,14 @@ CALLS: Final = (
         _file(running(_REASON)),
         r"echidna_holds: failed \(Error\(.{1024,2100}\(1048576 bytes\)",
         config={"testLimit": 50, "testMode": "property"},
+    ),
+    Evil(
+        "calls: a program that sleeps",
+        _file(running(code.ffi("sleep", "1000"))),
+        r"the time was over",
+        config={"allowFFI": True},
+        timeout=2,
+        trusted=True,
     ),
     Evil(
         "calls: a trace of gigabytes",
@@ -339,6 +375,18 @@ FILES: Final = (
     Evil(
         "source: imports without an end",
         _file("import " * 500_000, "E.sol"),
+        r"no Solidity compiler",
+        "E.sol",
+    ),
+    Evil(
+        "source: a string without an end",
+        _file('"' + '\\"' * ((2 << 20) - 1), "E.sol"),
+        r"no Solidity compiler",
+        "E.sol",
+    ),
+    Evil(
+        "source: pragmas without an end",
+        _file("pragma solidity " * (1 << 18), "E.sol"),
         r"no Solidity compiler",
         "E.sol",
     ),
