@@ -97,8 +97,9 @@ fn within_limits(gas: &Gas, host: &mut Host) -> InstructionExecResult {
 #[cold]
 #[inline(never)]
 fn look(gas: u64, host: &mut Host) -> InstructionExecResult {
-    let changes = host.journaled_state.inner.journal.len();
-    if host.chain.guard.look_on(gas, changes) {
+    let ends = host.chain.guard.look(&host.journaled_state.inner);
+    host.chain.guard.runs(gas);
+    if ends {
         return Err(InstructionResult::MemoryLimitOOG);
     }
     Ok(())

@@ -4,10 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::Instant;
 
+use revm::context::JournalInner;
+use revm::state::EvmState;
+
 /// Gas that all frames together may use between two looks at the limits.
 const STRIDE: u64 = 1 << 18;
 /// A frame counts as so much gas: it may end before it has used any.
 const FRAME: u64 = STRIDE / 64;
+/// Looks between two counts of all state that is held.
+const LOOKS: u32 = 256;
 /// Bytes that one change of state takes in the journal and in the maps of the state, as measured.
 const PER_CHANGE: usize = 128;
 /// Bytes that a log or a code takes beside its data.
@@ -120,6 +125,12 @@ impl Reached {
     }
 }
 
+/// Accounts and slots that a state holds.
+pub fn held(state: &EvmState) -> usize {
+    let accounts = state.values();
+    accounts.map(|account| 1 + account.storage.len()).sum()
+}
+
 /// Watches one machine.
 #[derive(Debug, Default)]
 pub struct Guard {
@@ -133,6 +144,8 @@ pub struct Guard {
     from: u64,
     /// Gas that may still be used before the next look.
     credit: u64,
+    /// Looks in this transaction.
+    looks: u32,
     /// Bytes of logs and codes written in this transaction, also by calls that were undone.
     written: usize,
     /// Bytes of codes among them.
@@ -147,6 +160,7 @@ impl Guard {
     pub fn begin(&mut self) {
         self.reached = None;
         self.credit = STRIDE;
+        self.looks = 0;
         self.written = 0;
         self.coded = 0;
         self.held = 0;
@@ -178,13 +192,6 @@ impl Guard {
         self.credit == 0
     }
 
-    /// Looks at every limit while a frame runs on with so much gas.
-    pub fn look_on(&mut self, gas: u64, changes: usize) -> bool {
-        let ends = self.look(changes);
-        self.runs(gas);
-        ends
-    }
-
     #[inline]
     pub fn logs(&mut self, bytes: usize) {
         self.written = (self.written).saturating_add(bytes.saturating_add(PER_ENTRY));
@@ -205,11 +212,21 @@ impl Guard {
         }
     }
 
+    /// Whether the next look counts all state: calls that were undone leave theirs in its maps.
+    fn counts(&mut self) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        self.looks.is_multiple_of(LOOKS)
+    }
+
     /// Looks at every limit; whether the transaction must end.
     #[cold]
     #[inline(never)]
-    pub fn look(&mut self, changes: usize) -> bool {
+    pub fn look<D>(&mut self, journal: &JournalInner<D>) -> bool {
         self.credit = STRIDE;
+        let mut changes = journal.journal.len();
+        if self.counts() {
+            changes = changes.max(held(&journal.state));
+        }
         if self.reached.is_none() {
             self.reached = if !self.has_room(changes) {
                 Some(Reached::Journal)

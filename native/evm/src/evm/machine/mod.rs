@@ -30,7 +30,7 @@ use revm::{Context, Journal};
 
 use super::cheats::Precompiles;
 use super::cover::{Coverage, ENTRY};
-use super::limits::{Limits, Reached, Watch};
+use super::limits::{held, Limits, Reached, Watch};
 use super::probe::{Mark, Place, Prank, Probe};
 use super::state::{Base, View};
 use super::{instructions, Engine, Host};
@@ -441,11 +441,7 @@ impl Machine {
             return false;
         }
         // Gas only bounds what was touched; how much that is, is counted only now.
-        let state = &self.evm.ctx.journaled_state.inner.state;
-        self.touched = state
-            .values()
-            .map(|account| 1 + account.storage.len())
-            .sum();
+        self.touched = held(&self.evm.ctx.journaled_state.inner.state);
         !guard.has_room_between(self.touched, self.coded)
     }
 
@@ -481,8 +477,8 @@ impl Machine {
             _ => 0,
         };
         if self.evm.ctx.chain.guard.opens(bytes) {
-            let changes = self.evm.ctx.journaled_state.inner.journal.len();
-            self.evm.ctx.chain.guard.look(changes);
+            let ctx = &mut self.evm.ctx;
+            ctx.chain.guard.look(&ctx.journaled_state.inner);
         }
         if self.evm.ctx.chain.prank.is_some() {
             self.act_as(&mut init.frame_input);

@@ -163,6 +163,17 @@ fn codes_count_as_state_while_they_are_set_and_after() {
 }
 
 #[test]
+fn state_that_undone_calls_touched_counts_too() {
+    // Reads 200 fresh slots, and reverts.
+    let touch = concat(&[&[GAS, SLOAD, POP].repeat(200), &[PUSH0, PUSH0, REVERT]]);
+    let again = concat(&[&call(CALL, OTHER, 0), &[POP]]);
+    let mut world = World::osaka(&[(THERE, forever(&again)), (OTHER, touch)]);
+    world.machine.limit(SMALL, Watch::default());
+    with_gas(&mut world, 1 << 30);
+    assert_eq!(world.machine.reached(), Some(Reached::Journal));
+}
+
+#[test]
 fn what_calls_returned_counts_for_as_long_as_it_is_held() {
     // Calls itself, and returns 256 KiB when it is too deep to call again.
     let code = vec![
