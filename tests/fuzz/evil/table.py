@@ -156,7 +156,7 @@ CONSTRUCTORS: Final = (
     ),
     _constructor(
         "creates megabytes",
-        forever(PUSH0, push(30 * _MEGABYTE), PUSH0, PUSH0, CREATE2, POP),
+        forever(GAS, push(30 * _MEGABYTE), PUSH0, PUSH0, CREATE2, POP),
         _SECOND,
         deploy_gas=ENDLESS,
         deploy_seconds=1,
