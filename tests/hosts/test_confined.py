@@ -89,13 +89,14 @@ def _runs(pid: int) -> bool:
     return subprocess.run(["ps", "-p", str(pid)], capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits addresses")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits what a program may write to")
 def test_memory_is_limited_and_said_so() -> None:
     with pytest.raises(LimitReached, match=r"reached its limit of 200 MiB of memory") as found:
         confined.run(_python("x = bytearray(1 << 30)"), Limits(200 * MIB, seconds=BOUND))
     assert found.value.limit == "memory"
+    read = "import orjson; orjson.loads(b'1' * (60 << 20))"
     with pytest.raises(LimitReached, match="memory"):
-        confined.run(_python("x = bytearray(1 << 30)"), Limits(200 * MIB, "data", seconds=BOUND))
+        confined.run(_python(read), Limits(200 * MIB, seconds=BOUND))
 
 
 def test_output_and_files_are_limited(tmp_path: Path) -> None:
@@ -129,19 +130,17 @@ def test_a_program_may_have_a_larger_limit_than_the_process_that_starts_it() -> 
         assert done.stdout.split()[1] == "limited"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits addresses")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits what a program may write to")
 def test_a_program_that_reserves_addresses_gets_them_from_a_process_that_is_limited() -> None:
     code = (
         "import sys\n"
         "from tracedesk.hosts import confined\n"
         "confined.limit_own_memory(400 << 20)\n"
         "told = 'import resource as r; print(r.getrlimit(r.RLIMIT_AS)[0], r.getrlimit(r.RLIMIT_DATA)[0])'\n"
-        "for counts in ('data', 'address_space'):\n"
-        "    limits = confined.Limits(900 << 20, counts, seconds=60)\n"
-        "    print(confined.run([sys.executable, '-I', '-c', told], limits).output.decode().strip())\n"
+        "limits = confined.Limits(900 << 20, seconds=60)\n"
+        "print(confined.run([sys.executable, '-I', '-c', told], limits).output.decode().strip())\n"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=BOUND, check=True
     )
-    most = str(900 << 20)
-    assert [line.split() for line in done.stdout.splitlines()] == [["-1", most], [most, "-1"]]
+    assert done.stdout.split() == ["-1", str(900 << 20)]

@@ -32,7 +32,7 @@ _CHECK_SECONDS: Final = 0.1
 _LAST_WORDS: Final = 4_000
 """Bytes of what a process that failed has said."""
 
-_LIMITS: Final = confined.Limits(8 << 30, "data", file_bytes=None)
+_LIMITS: Final = confined.Limits(8 << 30, file_bytes=None)
 """A large project's graph is made in memory, and written to the home."""
 
 Said = Mapping[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.errors import ToolError
 from tracedesk.fuzz.project import CompileError
@@ -67,12 +67,12 @@ class Budget:
         """Seconds that a deployment may take."""
         return self.spare("the deployment", self.limits.deploy_seconds)
 
-    def compiler(self, counts: Literal["address_space", "data"] = "address_space") -> confined.Limits:
+    def compiler(self) -> confined.Limits:
         """The limits of one run of a compiler."""
         from tracedesk.hosts import confined  # a desk that only lists its tools starts nothing
 
         seconds = self.spare("the compilation", self.limits.compile_seconds)
-        return confined.Limits(self.limits.compiler_memory_mb * MIB, counts, seconds)
+        return confined.Limits(self.limits.compiler_memory_mb * MIB, seconds)
 
     def compiler_stopped(self, label: str, found: confined.LimitReached) -> ToolError:
         """The refusal of a compiler that reached a limit."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from tracedesk.foreign import block
 from tracedesk.fuzz.limits import Budget
@@ -100,7 +100,7 @@ class NodeSolc:
 
     def run(self, document: str) -> dict[str, Any]:
         command = [str(self.node), "--stack-size=8192", "-e", _NODE_SCRIPT, str(self.soljson)]
-        told = _answer(_ran(command, document, self.label, self.budget, "data"), self.label)
+        told = _answer(_ran(command, document, self.label, self.budget), self.label)
         return _answer(str(told.get("answer")), self.label)
 
 
@@ -118,7 +118,7 @@ class RacerSolc:
 
     def run(self, document: str) -> dict[str, Any]:
         command = [sys.executable, "-P", "-c", _RACER_PROGRAM, str(self.soljson)]
-        return _answer(_ran(command, document, self.label, self.budget, "data"), self.label)
+        return _answer(_ran(command, document, self.label, self.budget), self.label)
 
 
 # --- what is at hand ------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def _soljson_version(path: Path) -> Version | None:
 def _asked(node: Path, soljson: Path, budget: Budget) -> Version:
     """The version that a soljson file of any name tells when it is loaded."""
     command = [str(node), "-e", _NODE_SCRIPT, str(soljson)]
-    told = _answer(_ran(command, "{}", soljson.name, budget, "data"), soljson.name)
+    told = _answer(_ran(command, "{}", soljson.name, budget), soljson.name)
     version = version_of(str(told.get("version", "")))
     if version is None:
         raise CompileError(
@@ -324,12 +324,11 @@ def _ran(
     document: str,
     label: str,
     budget: Budget,
-    counts: Literal["address_space", "data"] = "address_space",
 ) -> str:
     here = [os.path.abspath(command[0]), *command[1:]]
     try:
         # Everything that solc needs is in the document: in an empty folder it finds nothing else to read.
-        done = confined.run(here, budget.compiler(counts), given=document.encode())
+        done = confined.run(here, budget.compiler(), given=document.encode())
     except confined.LimitReached as found:
         raise budget.compiler_stopped(label, found) from None
     except OSError as fault:

@@ -40,14 +40,15 @@ _LAST_WORDS: Final = 4_000
 
 _RUNNING: Final[WeakSet[subprocess.Popen[bytes]]] = WeakSet()
 
-# $1: the option of ulimit that counts memory, then its KiB, seconds, blocks and processes; "-" sets none.
+# $1: KiB of memory, then seconds, blocks and processes; "-" sets none. Memory is what a program may write to:
+# of addresses node, Go and programs with many threads reserve far more than they use.
 # The limits of this process are not the child's: both kinds of memory are lifted before one is set.
 _SHELL: Final = """
 lift() { ulimit -S "$1" "$(ulimit -H "$1")" 2>/dev/null; }
 limit() { [ "$2" = - ] || ulimit "$1" "$2" 2>/dev/null; }
-lift -v; lift -d; limit "$1" "$2"; limit -t "$3"; limit -f "$4"; limit -c 0
-limit -u "$5" || limit -p "$5"
-shift 5
+lift -v; lift -d; limit -d "$1"; limit -t "$2"; limit -f "$3"; limit -c 0
+limit -u "$4" || limit -p "$4"
+shift 4
 exec "$@"
 """
 
@@ -58,8 +59,6 @@ class Limits:
 
     memory: int
     """Bytes."""
-    counts: Literal["address_space", "data"] = "address_space"
-    """Measure of memory: `data` for programs that reserve far more addresses than they use (node, Go)."""
     seconds: float | None = None
     """From start to end; none for a process that serves for as long as it is asked."""
     output: int = 128 * MIB
@@ -197,8 +196,10 @@ _OUT_OF_MEMORY: Final = (
     "memory access out of bounds",
     "Array buffer allocation failed",
     "could not allocate memory",
+    "Not enough memory",
+    "Unable to allocate",
 )
-"""Last words of programs that got no memory: Python, Rust, the C library, C++, node, WebAssembly."""
+"""Last words of programs that got no memory: Python, Rust, C, C++, node, WebAssembly, orjson, numpy."""
 
 
 def limit_own_memory(most: int) -> None:
@@ -218,10 +219,9 @@ def is_out_of_memory(words: str) -> bool:
 
 
 def _numbers(limits: Limits) -> list[str]:
-    option = "-v" if limits.counts == "address_space" else "-d"
     seconds = "-" if limits.seconds is None else str(_processor_seconds(limits))
     blocks = "-" if limits.file_bytes is None else str(limits.file_bytes // _BLOCK)
-    return [option, str(limits.memory // 1024), seconds, blocks, _processes()]
+    return [str(limits.memory // 1024), seconds, blocks, _processes()]
 
 
 def _processor_seconds(limits: Limits) -> int:

@@ -61,7 +61,7 @@ _SURROUNDINGS: Final = {
     "GIT_NO_LAZY_FETCH": "1",
     "LC_ALL": "C",
 }
-_LIMITS: Final = confined.Limits(2 << 30, "data", seconds=1_800.0, file_bytes=16 << 20)
+_LIMITS: Final = confined.Limits(2 << 30, seconds=1_800.0, file_bytes=16 << 20)
 _SILENCE: Final = 60.0
 """Seconds without a word after which git is ended: a file of the repository may let it wait for ever."""
 _TRAILER: Final = re.compile(

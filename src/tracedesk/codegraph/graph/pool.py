@@ -104,7 +104,7 @@ class _Worker:
 
 
 def _started() -> _Worker:
-    limits = confined.Limits(MOST_MEMORY, "data")
+    limits = confined.Limits(MOST_MEMORY)
     worker = _Worker(confined.start(COMMAND, limits, cwd="/"))
     if sys.platform == "linux":
         # It may be more than the system allows; then the pipe stays as it is.
