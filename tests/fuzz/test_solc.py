@@ -222,12 +222,26 @@ def test_a_soljson_file_of_any_name_tells_its_version(bare: Path) -> None:
 
 @pytest.mark.judge
 def test_a_solc_on_the_path_compiles_over_standard_json(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shim(bare / "bin" / "solc")
-    monkeypatch.setenv("PATH", str(bare / "bin"))
+    shim(bare.parent / "bin" / "solc")
+    monkeypatch.setenv("PATH", str(bare.parent / "bin"))
     (bare / "C.sol").write_text(SOURCE.format(pragma="^0.8.0"))
     project = compile_project(bare / "C.sol")
     assert project.origin == "solc 0.8.37 (solc)"
     assert project.contract("C").runtime.data
+
+
+def test_a_solc_on_the_path_that_lies_in_the_project_is_not_run(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = bare / "bin" / "solc"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho ran > {bare}/ran\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    (bare / "C.sol").write_text(SOURCE.format(pragma="^0.8.0"))
+    with pytest.raises(CompileError, match="solc on the PATH comes with the project"):
+        compile_project(bare / "C.sol")
+    assert not (bare / "ran").exists()
 
 
 def shim(path: Path) -> Path:

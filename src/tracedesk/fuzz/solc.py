@@ -192,17 +192,11 @@ def choose(
 
 def _native(path: Path, budget: Budget) -> NativeSolc:
     here = path.absolute()
-    changed = here.stat().st_mtime_ns if here.exists() else 0
-    return NativeSolc(here, _native_version(here, changed, budget), budget)
-
-
-@lru_cache(maxsize=64)
-def _native_version(path: Path, changed: int, budget: Budget) -> Version:
-    told = _ran([str(path), "--version"], "", str(path), budget)
+    told = _ran([str(here), "--version"], "", str(here), budget)
     version = version_of(told.partition("Version:")[2] or told)
     if version is None:
-        raise CompileError("NO_COMPILER", f"solc: {path} does not tell its version; name a solc binary.")
-    return version
+        raise CompileError("NO_COMPILER", f"solc: {here} does not tell its version; name a solc binary.")
+    return NativeSolc(here, version, budget)
 
 
 def _cached(budget: Budget) -> Iterator[NativeSolc]:
@@ -260,8 +254,11 @@ def _own(root: Path) -> Path:
 
 def withheld(places: Places, root: Path) -> str | None:
     """The compiler that the project brings, when it may not be run."""
-    own = _own(root)
-    return None if places.trusts_project or not own.is_file() else own.relative_to(root).as_posix()
+    if places.trusts_project:
+        return None
+    if (own := _own(root)).is_file():
+        return own.relative_to(root).as_posix()
+    return None if shutil.which("solc") is None or _on_path("solc", places, root) else "solc on the PATH"
 
 
 def _named(path: Path) -> Iterator[Path]:
