@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Final
 from urllib.request import urlopen
 
@@ -38,23 +39,26 @@ def attacked(desk: Served, name: str, seconds: int) -> dict[str, Any]:
     near, far = cores()
     attack = pinned(far, "tests.judges.abuse.attacks", name, str(desk.port), str(seconds))
     owner = pinned(near, "tests.judges.abuse.owner", str(desk.port), str(seconds), name)
-    pipe: Any = {"cwd": ROOT, "stdout": subprocess.PIPE, "text": True}
+    # Into files: a pipe that nobody reads yet would hold a process that has much to say.
     with (
-        subprocess.Popen(attack, **pipe) as attacker,
-        subprocess.Popen(owner, stdin=subprocess.PIPE, **pipe) as holder,
+        TemporaryFile("w+") as taken,
+        TemporaryFile("w+") as noted,
+        subprocess.Popen(attack, cwd=ROOT, stdout=taken) as attacker,
+        subprocess.Popen(owner, cwd=ROOT, stdout=noted, stdin=subprocess.PIPE, text=True) as holder,
     ):
         try:
             assert holder.stdin is not None
             holder.stdin.write(desk.token + "\n")
             holder.stdin.flush()
             most = _largest(desk, holder)
-            out, _ = holder.communicate(timeout=30)
-            taken, _ = attacker.communicate(timeout=30)
+            attacker.wait(timeout=30)
         finally:
             for process in (attacker, holder):
                 process.kill()
-    assert attacker.returncode == 0, name
-    return {**json.loads(out), "taken": json.loads(taken), "memory_kib": most}
+        assert (attacker.returncode, holder.returncode) == (0, 0), name
+        for file in (taken, noted):
+            file.seek(0)
+        return {**json.load(noted), "taken": json.load(taken), "memory_kib": most}
 
 
 def _largest(desk: Served, holder: subprocess.Popen[str]) -> int:
