@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -84,6 +85,42 @@ def test_records_outlive_the_process_and_verify(tmp_path: Path) -> None:
     report = verify(desk.log.path)
     assert report.is_sound
     assert report.events == 100
+
+
+def test_large_answers_that_wait_for_the_writer_have_a_bound_and_strangers_meet_it_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path)
+    go, put = threading.Event(), desk.payloads.put
+
+    def held(body: bytes) -> object:
+        assert go.wait(BOUND)
+        return put(body)
+
+    monkeypatch.setattr(desk.payloads, "put", held)
+    answer = bytes(1 << 20)
+
+    def fill(*, stranger: bool) -> int:
+        """Megabytes that are taken before a call must wait."""
+        taken = 0
+        while not desk.log.is_full(stranger=stranger):
+            desk.record(result=answer)
+            taken += 1
+        return taken
+
+    assert fill(stranger=True) <= 4
+    assert 8 <= fill(stranger=False) <= 12
+
+    async def main() -> None:
+        waiting = asyncio.ensure_future(desk.log.room(stranger=True))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        go.set()
+        await asyncio.wait_for(waiting, BOUND)
+
+    run(main())
+    assert len(desk.stored()) <= 16
+    assert not desk.log.is_full(stranger=True)
 
 
 def test_a_call_that_changes_state_is_on_the_disk_before_its_answer(tmp_path: Path) -> None:

@@ -28,13 +28,19 @@ from tracedesk.primitives.time import Clock
 
 log = logging.getLogger(__name__)
 
+_LOOK_SECONDS: Final = 0.05
 GROUP_SECONDS: Final = 0.2
 """How long a read's record may wait for company; with the commit itself it stays under 250 ms."""
 
 _GRACE_NS: Final = 86_400 * 1_000_000_000
 """A month is sealed a day after its end: desks whose clocks differ may still write to it until then."""
 
-LONGEST_QUEUE: Final = 20_000
+MOST_HELD: Final = 16 << 20
+"""Bytes of ended calls that may wait for the writer: every large answer costs it a sync of the disk."""
+MOST_OF_STRANGERS: Final = 4 << 20
+"""The same, beyond which callers without a token wait: a token holder then finds room."""
+_OVERHEAD: Final = 1_024
+"""Bytes of a record beside its bodies."""
 _INDEX: Final = """
 CREATE TABLE IF NOT EXISTS call_index(id BLOB PRIMARY KEY, event INTEGER NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS attempt_run(
@@ -95,6 +101,9 @@ class CallLog:
         self._stopping = False
         self._is_stopped = False
         self._journal: Journal | None = None
+        self._held = 0
+        """Bytes of the records that wait or are being written."""
+        self._counting = threading.Lock()
         self._taken: list[CallRecord] = []
         """Records that the writer has taken from the queue."""
         self._writer = SupervisedThread("call log", self._write, failed=self._writer_failed)
@@ -136,6 +145,7 @@ class CallLog:
             # Whatever failed: what a caller sent is never held longer than its call.
             record.arguments = None
             if record.is_sealed:
+                self._count(record, _OVERHEAD + record.size)
                 self._queue.append(record)
             else:
                 self._lose([record], RecordError("its record could not be made"))
@@ -166,14 +176,18 @@ class CallLog:
         elif record.problem is not None:
             raise record.problem
 
-    async def room(self) -> None:
-        """Wait while the queue is too long to be safe."""
-        while len(self._queue) >= LONGEST_QUEUE:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    async def room(self, *, stranger: bool) -> None:
+        """Wait while so many records wait that another call could not be recorded safely."""
+        while self.is_full(stranger=stranger):  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_SECONDS)
 
-    @property
-    def is_full(self) -> bool:
-        return len(self._queue) >= LONGEST_QUEUE
+    def is_full(self, *, stranger: bool) -> bool:
+        return self._held >= (MOST_OF_STRANGERS if stranger else MOST_HELD)
+
+    def _count(self, record: CallRecord, size: int) -> None:
+        with self._counting:
+            self._held += size - record.held
+        record.held = size
 
     # --- what readers do
 
@@ -305,6 +319,7 @@ class CallLog:
             # In this order: `settle` sets the waiter first and looks among the pending second.
             if problem is not None:
                 record.problem = problem
+            self._count(record, 0)
             self._pending.pop(record.id, None)
             waiter = record.committed
             if waiter is not None:

@@ -56,6 +56,8 @@ class CallRecord:
     """Long arguments of an ended call, encoded; the writer redacts them, for that takes a while."""
     put_off: tuple[dict[str, Any], bytes, int] | None = field(default=None, init=False)
     """Or what the body will be made of: arguments, result and microseconds, as they were at the end."""
+    held: int = field(default=0, init=False)
+    """Bytes that it counts among the records that wait for the writer."""
     problem: Exception | None = field(default=None, init=False)
     """What kept it from there."""
     stored: bool = field(default=False, init=False)
@@ -67,6 +69,11 @@ class CallRecord:
     @property
     def ref(self) -> str:
         return PREFIX + self.id
+
+    @property
+    def size(self) -> int:
+        """Bytes of its bodies."""
+        return len(self.result) + len(self.sealed or b"") + len(self.document or b"")
 
     @property
     def is_sealed(self) -> bool:
@@ -251,12 +258,11 @@ class Recorder(Protocol):
         self, record: CallRecord, outcome: Outcome, code: str | None, result: bytes, us: int
     ) -> None: ...
 
-    @property
-    def is_full(self) -> bool:
-        """Whether so many records wait that calls must wait too."""
+    def is_full(self, *, stranger: bool) -> bool:
+        """True when so many records wait that calls must wait too, those without a token first."""
         ...
 
-    async def room(self) -> None:
+    async def room(self, *, stranger: bool) -> None:
         """Return when records can be taken again."""
         ...
 

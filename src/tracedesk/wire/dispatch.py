@@ -129,8 +129,8 @@ class Dispatch:
     async def run(self, tool: Tool, arguments: Any, origin: Origin) -> Reply:
         """Run one tool to its reply."""
         self.permit(tool, arguments, origin)
-        if self._recorder.is_full:
-            await self._recorder.room()
+        if self._recorder.is_full(stranger=origin.is_stranger):
+            await self._recorder.room(stranger=origin.is_stranger)
         call = self._make_call(tool, origin)
         why = json.cut_of(arguments)
         kept = arguments if why is None else {"omitted": why}
