@@ -144,3 +144,29 @@ def test_a_program_that_reserves_addresses_gets_them_from_a_process_that_is_limi
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=BOUND, check=True
     )
     assert done.stdout.split() == ["-1", str(900 << 20)]
+
+
+def test_a_program_ends_with_the_process_that_started_it_however_that_ends() -> None:
+    code = (
+        "import time\n"
+        "from tracedesk.hosts import confined\n"
+        "limits = confined.Limits(512 << 20)\n"
+        "talks = ['/bin/sh', '-c', 'echo $$; sleep 1000 & echo $!; wait']\n"
+        "sleeps = confined.start(['sleep', '1000'], limits, cwd='/', stdin=None, stdout=None)\n"
+        "print(sleeps.pid, flush=True)\n"
+        "confined.start(talks, limits, cwd='/', stdin=None, stdout=None).wait()\n"
+    )
+    starter = subprocess.Popen([sys.executable, "-P", "-c", code], stdout=subprocess.PIPE, text=True)
+    assert starter.stdout is not None
+    with starter.stdout as said:
+        pids = [int(said.readline()) for _ in range(3)]
+        assert not any(map(_has_ended, pids))
+        starter.kill()
+        starter.wait()
+        assert all(map(_is_gone, pids))
+        assert said.read() == ""  # nothing is left that holds their output open
+
+
+def test_a_program_that_waits_for_all_of_its_children_has_none_to_wait_for() -> None:
+    code = "import os\ntry:\n    os.wait()\nexcept ChildProcessError:\n    print('none')"
+    assert confined.run(_python(code), PLENTY).output.strip() == b"none"

@@ -65,6 +65,7 @@ class Beside:
             )
             for pipe in (self._process.stdin, self._process.stdout):
                 stack.callback(_close, cast("IO[bytes]", pipe))
+            stack.callback(confined.end, self._process)
             # Before its input is closed, which would tell it that nobody waits any more.
             stack.callback(self._process.wait)
             _step_back(self._process.pid, cores(everywhere=self._everywhere))

@@ -4,6 +4,9 @@ Every such child process begins here. It gets the variables of `KEPT` and no oth
 processor time, file size and the number of processes; a process group of its own; and, where `run` waits for
 it, a deadline and a limit of its output. The shell that becomes the program sets the limits, so that not one
 instruction of the program runs without them.
+
+The group ends with the process that started it, even where a signal ends that one at once: a shell in the
+group reads a pipe of which only the starting process holds the other end.
 """
 
 from __future__ import annotations
@@ -18,13 +21,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import IO, Any, Final, Literal, cast
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, finalize
+
+from tracedesk.hosts import forks
 
 MIB: Final = 1 << 20
 KEPT: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
@@ -38,12 +43,18 @@ _LOOK: Final = 0.05
 _CHUNK: Final = 1 << 16
 _LAST_WORDS: Final = 4_000
 
-_RUNNING: Final[WeakSet[subprocess.Popen[bytes]]] = WeakSet()
+_RUNNING: Final[WeakKeyDictionary[subprocess.Popen[bytes], Callable[[], object]]] = WeakKeyDictionary()
+"""The programs, each with the function that closes our end of its pipe."""
 
-# $1: KiB of memory, then seconds, blocks and processes; "-" sets none. Memory is what a program may write to:
+# $1: the pipe that ends with this process. The shell that reads it is no child of the program, which may wait
+# for all of its children; it holds none of the program's pipes; and while it is there, no other group gets
+# this number. Where the pipe cannot be opened by its name, that shell ends alone.
+# Then KiB of memory, seconds, blocks and processes; "-" sets none. Memory is what a program may write to:
 # of addresses node, Go and programs with many threads reserve far more than they use.
 # The limits of this process are not the child's: both kinds of memory are lifted before one is set.
 _SHELL: Final = """
+( ( exec </dev/fd/"$1" || exit; while read -r _; do :; done; kill -9 0 ) >/dev/null 2>&1 & )
+shift
 lift() { ulimit -S "$1" "$(ulimit -H "$1")" 2>/dev/null; }
 limit() { [ "$2" = - ] || ulimit "$1" "$2" 2>/dev/null; }
 lift -v; lift -d; limit -d "$1"; limit -t "$2"; limit -f "$3"; limit -c 0
@@ -111,24 +122,41 @@ def start(
     program = shutil.which(command[0])
     if program is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(command[0]))
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", _SHELL, "confined", *_numbers(limits), os.path.abspath(program), *command[1:]],
-        cwd=cwd,
-        env=environment(more),
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        start_new_session=True,
-    )
-    _RUNNING.add(process)
+    shell = ["/bin/sh", "-c", _SHELL, "confined"]
+    reader, writer = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [*shell, str(reader), *_numbers(limits), os.path.abspath(program), *command[1:]],
+            cwd=cwd,
+            env=environment(more),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            pass_fds=(reader,),
+        )
+    except BaseException:
+        os.close(writer)
+        raise
+    finally:
+        os.close(reader)
+    # The group of a process that nobody ends here ends when that process is forgotten.
+    _RUNNING[process] = let_go = finalize(process, _let_go, forks.keep(writer))
+    let_go.atexit = False
     return process
+
+
+def _let_go(writer: int) -> None:
+    forks.let_go(writer)
+    os.close(writer)
 
 
 def end(process: subprocess.Popen[bytes]) -> int:
     """Kill a program with its process group, and wait for it."""
     if process.returncode is None:
         kill(process)
-    _RUNNING.discard(process)
+    if close := _RUNNING.pop(process, None):
+        close()
     return process.wait()
 
 
