@@ -170,3 +170,11 @@ def test_a_program_ends_with_the_process_that_started_it_however_that_ends() -> 
 def test_a_program_that_waits_for_all_of_its_children_has_none_to_wait_for() -> None:
     code = "import os\ntry:\n    os.wait()\nexcept ChildProcessError:\n    print('none')"
     assert confined.run(_python(code), PLENTY).output.strip() == b"none"
+
+
+def test_a_program_that_used_its_processor_time_is_said_to_have() -> None:
+    limits = Limits(512 * MIB, seconds=0)
+    process = confined.start(_python("while True: pass"), limits, cwd="/", stdin=None, stdout=None)
+    found = confined.limit_reached(process.wait(), "", limits)
+    confined.end(process)
+    assert str(found) == "used its 1 s of processor time"

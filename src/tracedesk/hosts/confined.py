@@ -51,13 +51,15 @@ _RUNNING: Final[WeakKeyDictionary[subprocess.Popen[bytes], Callable[[], object]]
 # this number. Where the pipe cannot be opened by its name, that shell ends alone.
 # Then KiB of memory, seconds, blocks and processes; "-" sets none. Memory is what a program may write to:
 # of addresses node, Go and programs with many threads reserve far more than they use.
-# The limits of this process are not the child's: both kinds of memory are lifted before one is set.
+# The limits of this process are not the child's: both kinds of memory are lifted before one is set. Processor
+# time has a second more as its hard limit: at that one the signal is SIGKILL, which does not tell the reason.
 _SHELL: Final = """
 ( ( exec </dev/fd/"$1" || exit; while read -r _; do :; done; kill -9 0 ) >/dev/null 2>&1 & )
 shift
 lift() { ulimit -S "$1" "$(ulimit -H "$1")" 2>/dev/null; }
 limit() { [ "$2" = - ] || ulimit "$1" "$2" 2>/dev/null; }
-lift -v; lift -d; limit -d "$1"; limit -t "$2"; limit -f "$3"; limit -c 0
+lift -v; lift -d; limit -d "$1"; limit -f "$3"; limit -c 0
+[ "$2" = - ] || { limit -St "$2"; limit -Ht $(($2 + 1)); }
 limit -u "$4" || limit -p "$4"
 shift 4
 exec "$@"

@@ -10,9 +10,11 @@ from typing import Final
 import pytest
 
 from tests.codegraph.etg.bench import Bench
-from tracedesk.codegraph.etg import log
+from tests.support import BOUND
+from tracedesk.codegraph.etg import git, log
 from tracedesk.codegraph.etg.git import commits, import_history, without_trailers
 from tracedesk.errors import ToolError
+from tracedesk.hosts import confined
 from tracedesk.primitives.time import parse
 
 _WHO: Final = {
@@ -175,6 +177,28 @@ def test_what_is_no_repository_with_a_history_is_refused(bench: Bench, tmp_path:
     with pytest.raises(ToolError, match="path: ") as refused:
         import_history(bench.etg, place)
     assert refused.value.code == "INVALID_PARAMETER"
+
+
+@pytest.mark.parametrize(
+    ("work", "why"),
+    [
+        ("while :; do :; done", "git used its 1 s of processor time"),
+        ("exec sleep 1000", "git said nothing for 1 s and was ended"),
+        ("exec sleep 1000 >&-", "git said nothing for 1 s and was ended"),
+    ],
+)
+def test_a_git_that_does_not_end_is_ended_and_the_limit_named(
+    bench: Bench, repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, work: str, why: str
+) -> None:
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{work}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    monkeypatch.setattr(git, "_LIMITS", confined.Limits(1 << 30, seconds=0))
+    monkeypatch.setattr(git, "_SILENCE", BOUND if "processor" in why else 1.0)
+    with pytest.raises(ToolError, match=why):
+        import_history(bench.etg, repository.folder)
 
 
 @pytest.mark.parametrize("most", [0, -1, 10**9])

@@ -234,16 +234,30 @@ def _running(command: list[str], folder: Path) -> Generator[IO[bytes]]:
         try:
             yield process.stdout
             process.stdout.close()
-            if process.wait() != 0:
-                raise _failed(folder, errors)
+            if status := _status(process):
+                raise _failed(folder, status, errors)
         finally:
             process.stdout.close()
             confined.end(process)
 
 
-def _failed(folder: Path, errors: IO[bytes]) -> ToolError:
+def _status(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(_SILENCE)
+    except subprocess.TimeoutExpired:
+        raise _silent() from None
+
+
+def _silent() -> ToolError:
+    return _refused(f"path: git said nothing for {_SILENCE:.0f} s and was ended; check the repository", {})
+
+
+def _failed(folder: Path, status: int, errors: IO[bytes]) -> ToolError:
     errors.seek(0)
-    said = errors.read(2_000).decode("utf-8", "replace").strip().partition("\n")[0]
+    words = errors.read(2_000).decode("utf-8", "replace").strip()
+    if found := confined.limit_reached(status, words, _LIMITS):
+        return _refused(f"path: git {found}; import fewer commits with max", {"limit": found.limit})
+    said = words.partition("\n")[0]
     return _refused(f"path: git cannot read a history in {folder}: {said}", {"path": str(folder)})
 
 
@@ -265,7 +279,7 @@ def _fields(output: IO[bytes]) -> Iterator[bytes]:
 
 def _heard(output: IO[bytes]) -> bytes:
     if not select.select([output], [], [], _SILENCE)[0]:
-        raise _refused(f"path: git said nothing for {_SILENCE:.0f} s and was ended; check the repository", {})
+        raise _silent()
     return os.read(output.fileno(), _CHUNK)
 
 
