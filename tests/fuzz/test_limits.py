@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +19,8 @@ from tests.fuzz.desks import ENDLESS, agent, no_host_left, vault
 from tests.fuzz.evil import code
 from tests.fuzz.evil.code import COUNT, call, forever
 from tests.support import BOUND
+from tracedesk.fuzz import corpus_files
+from tracedesk.fuzz.config import Config
 from tracedesk.fuzz.folder import KIND
 from tracedesk.hosts import find
 
@@ -90,17 +93,22 @@ def test_the_timeout_holds_from_the_start_of_the_deployment(home: Path, project:
 
 
 def test_the_timeout_holds_for_a_compiler_that_sleeps(home: Path, project: Path) -> None:
-    (project / "E.sol").write_text("contract E {}")
-    program = project / "solc"
-    program.write_text('#!/bin/sh\n[ "$1" = --version ] && exec echo "Version: 0.8.30"\nexec sleep 1000\n')
-    program.chmod(0o755)
-    (project / "echidna.yaml").write_text(f'cryticArgs: ["--solc", "{program}"]\n')
-    words = ("run", project / "E.sol", "--config", project / "echidna.yaml", "--timeout", 4)
+    words = ("run", *_with_a_compiler(project, "exec sleep 1000"), "--timeout", 4)
     status, said, _ = _run(home, *words, "--trust-project")
     assert (status, "timeout: the 4 s of the campaign were over during the compilation" in said) == (2, True)
     status, said, _ = _run(home, *words)
     assert status == 2
     assert "--trust-project" in said
+
+
+def _with_a_compiler(project: Path, work: str) -> tuple[object, ...]:
+    """Arguments that name a source and its own compiler, which does this work."""
+    (project / "E.sol").write_text("contract E {}")
+    program = project / "solc"
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec echo "Version: 0.8.30"\n{work}\n')
+    program.chmod(0o755)
+    (project / "echidna.yaml").write_text(f'cryticArgs: ["--solc", "{program}"]\n')
+    return (project / "E.sol", "--config", project / "echidna.yaml")
 
 
 def test_a_campaign_ends_with_the_command_that_runs_it(home: Path, project: Path) -> None:
@@ -191,6 +199,50 @@ def test_a_host_at_its_limit_of_memory_says_so(home: Path, project: Path) -> Non
     status, said, _ = _run(home, "run", path, "--workers", 2, "--test-limit", ENDLESS, "--timeout", 100)
     assert status == 2
     assert "reached its limit of 260 MiB of memory" in said
+
+
+@pytest.mark.parametrize("command", ["replay", "shrink"])
+def test_a_command_at_its_limit_of_memory_says_so(home: Path, project: Path, command: str) -> None:
+    home.mkdir()
+    # The core, which ends its process, asks for more at once than is left of the memory.
+    (home / "tracedesk.toml").write_text("[fuzz.limits]\nmemory_mb = 200\njournal_mb = 600\n")
+    path = _put(project, code.running(forever(COUNT)))
+    poke: dict[str, Any] = {"name": "poke", "types": [], "args": []}
+    whole = {"value": "0", "gas": 1 << 62, "gas_price": "0", "delay": [0, 0], "call": poke}
+    addresses = {"to": Config().contract_address, "from": Config().senders[0]}
+    sequence = project / "sequence.txt"
+    sequence.write_bytes(corpus_files.write([{**addresses, **whole}]))
+    status, said, _ = _run(home, command, path, sequence)
+    assert status == 2
+    assert f"reached its limit of 200 MiB of memory during `tracedesk fuzz {command}`" in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, -15), (signal.SIGINT, 2)]
+)
+def test_a_replay_that_is_ended_leaves_no_process(
+    home: Path, project: Path, number: signal.Signals, code: int
+) -> None:
+    note = project / "pid"
+    told = _with_a_compiler(
+        project, f'echo $PPID $$ >"{note}.new"; mv "{note}.new" "{note}"; exec sleep 1000'
+    )
+    words = ("fuzz", "replay", *told, project / "E.sol", "--trust-project")
+    process = subprocess.Popen(
+        [*RUN, str(home), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        assert _until(note.exists)
+        process.send_signal(number)
+        said, _ = process.communicate(timeout=BOUND)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == code
+    assert (b"Interrupted." in said) == (number == signal.SIGINT)
+    left = [int(pid) for pid in note.read_text().split()]
+    assert _until(lambda: not any(map(_runs, left)))
 
 
 def test_as_many_workers_as_there_may_be_have_room_in_a_host(home: Path, project: Path) -> None:

@@ -174,7 +174,9 @@ def test_a_program_that_waits_for_all_of_its_children_has_none_to_wait_for() -> 
 
 def test_a_program_that_used_its_processor_time_is_said_to_have() -> None:
     limits = Limits(512 * MIB, seconds=0)
-    process = confined.start(_python("while True: pass"), limits, cwd="/", stdin=None, stdout=None)
+    process = confined.start(
+        _python("while True: pass"), limits, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
     found = confined.limit_reached(process.wait(), "", limits)
     confined.end(process)
     assert str(found) == "used its 1 s of processor time"

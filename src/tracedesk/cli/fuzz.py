@@ -319,12 +319,12 @@ def _limits(console: Console) -> Limits:
 
 
 def _bench(console: Console, path: Path, contract: str | None, file: Path | None, trusted: bool) -> Bench:
+    from tracedesk.cli.fuzz_child import go_on_in_a_child
     from tracedesk.fuzz.bench import Bench
-    from tracedesk.fuzz.limits import MIB, Budget
-    from tracedesk.hosts.confined import limit_own_memory
+    from tracedesk.fuzz.limits import Budget
 
     budget = Budget(_limits(console))
-    limit_own_memory(budget.limits.memory_mb * MIB)
+    go_on_in_a_child(budget)
     config: Config = _configured(file, {}).config
     _refuse_foreign(config, trusted)
     bench = Bench.compiled(path, contract, config, budget, trusted=trusted)
