@@ -214,6 +214,23 @@ def test_a_source_that_was_touched_but_not_changed_is_up_to_date(tmp_path: Path)
     assert compile_project(root).origin == "Foundry artifacts in out/"
 
 
+def test_a_source_is_hashed_once_however_many_contracts_are_made_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = foundry(tmp_path / "p")
+    for file in (root / "src").iterdir():
+        os.utime(file, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns + 10**10))
+    hashed: list[bytes] = []
+
+    def noted(data: bytes) -> bytes:
+        hashed.append(data)
+        return keccak(data)
+
+    monkeypatch.setattr("tracedesk.fuzz.project.keccak", noted)
+    assert len(compile_project(root).contracts) > len(targets.FILES)
+    assert sorted(hashed) == sorted((targets.HERE / name).read_bytes() for name in targets.FILES)
+
+
 def test_a_source_that_was_never_built_is_not_covered_by_artifacts(tmp_path: Path) -> None:
     root = foundry(tmp_path / "p")
     (root / "src" / "New.sol").write_text("pragma solidity ^0.8.0; contract New {}")

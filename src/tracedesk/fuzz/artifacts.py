@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from tracedesk.fuzz.bytecode import PUSH32, instructions, library_address
-from tracedesk.fuzz.keccak import keccak
 from tracedesk.fuzz.project import Abi, Code, CompileError, Contract, Link, Source
 from tracedesk.fuzz.reach import ANYWHERE, LARGEST_OUTPUT, Reach
 from tracedesk.fuzz.solidity import (
@@ -161,7 +160,7 @@ def _changed(described: Told, artifact: Path, sources: Mapping[str, Source]) -> 
             yield path
         elif source.file.stat().st_mtime_ns > made:
             digest = told.at("keccak256").text()
-            if digest != f"0x{keccak(source.data).hex()}":
+            if digest != source.digest:
                 yield path
 
 

@@ -22,6 +22,8 @@ _SKIPPED: Final = frozenset(
 )
 _MOST: Final = 2_000
 """Files of a folder that are compiled at once."""
+_DEEPEST: Final = 64
+"""Folders inside each other that are searched for sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,9 @@ def _folder(folder: Path, options: Options, reach: Reach) -> Project:
 
 def _files(folder: Path) -> Iterator[Path]:
     for where, folders, names in os.walk(folder):
+        if where.count(os.sep) - str(folder).count(os.sep) > _DEEPEST:
+            message = f"path: {folder.name} holds folders more than {_DEEPEST} deep; name one folder or file."
+            raise CompileError("NO_SOURCE", message)
         folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
         yield from (Path(where) / name for name in sorted(names) if name.endswith((".sol", ".vy")))
 

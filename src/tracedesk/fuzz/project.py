@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from tracedesk.errors import ToolError
 from tracedesk.foreign import listed
+from tracedesk.fuzz.keccak import keccak
 from tracedesk.fuzz.refusals import invalid
 from tracedesk.fuzz.sourcemap import SourceMap
 
@@ -49,6 +50,11 @@ class Source:
     def text(self) -> str:
         """One character for each byte, so that offsets of compilers are offsets in it."""
         return self.data.decode("latin-1")
+
+    @cached_property
+    def digest(self) -> str:
+        """The hash that compilers put into the metadata of what they made."""
+        return f"0x{keccak(self.data).hex()}"
 
     def line_of(self, offset: int) -> int:
         """The line, counted from 1, that holds a byte."""

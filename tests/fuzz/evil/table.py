@@ -328,6 +328,10 @@ def _big(folder: Path) -> None:
         file.truncate(50 << 20)
 
 
+def _deep(folder: Path) -> None:
+    (folder / "/".join("d" * 100)).mkdir(parents=True)
+
+
 def _passwd(folder: Path) -> None:
     (folder / "E.sol").write_text('import "/etc/passwd"; contract E {}')
 
@@ -349,6 +353,7 @@ FILES: Final = (
     Evil("file: a link to a device", _device, r"zero: is no contract|E\.sol is no contract", "E.sol"),
     Evil("file: 50 MB", _big, r"E\.sol: is larger than 4,096 KiB", "E.sol"),
     Evil("file: imports itself through a loop of links", _loop, r"which is neither in", "E.sol"),
+    Evil("file: folders 100 deep", _deep, r"holds folders more than 64 deep; name one folder", "."),
     Evil("file: imports /etc/passwd", _passwd, r"/etc/passwd: leads out of the project", "E.sol"),
     Evil("file: a link to /etc/passwd", _linked, r"lib/F\.sol: leads out of the project", "E.sol"),
     Evil(
