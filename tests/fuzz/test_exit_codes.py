@@ -191,6 +191,27 @@ def test_a_replay_of_another_contracts_corpus_is_refused_and_of_a_mixed_one_warn
     assert "Warning: no contract has transfer(uint256); such calls are made as bare data." in done.stderr
 
 
+def test_long_names_and_types_of_a_file_are_not_printed_whole(shell: Shell) -> None:
+    shell.json("run", "Vault.vy", "--test-limit", 500, "--workers", 1, "--test-mode", "overflow")
+    long = [call("x" * 10_000, "5")]
+    numbers = [{"tag": "AbiUInt", "contents": [256, "1"]}] * 70_000
+    tuple_ = {"tag": "AbiTuple", "contents": numbers}
+    wide = [call("wide", call={"tag": "SolCall", "contents": ["wide", [tuple_]]})]
+    told = shell.json("corpus", "import", recorded(shell.folder / "in", good=GOOD, long=long, wide=wide))
+    assert told["sequences"] == 2
+    [why] = [*told["skipped"], *told["problems"]]
+    assert why.startswith("coverage/wide.txt: ")
+    assert len(why) + len(told["remark"]) < 700
+
+
+def test_an_import_at_its_limit_of_memory_says_so(shell: Shell) -> None:
+    shell.json("run", "Vault.vy", "--test-limit", 500, "--workers", 1, "--test-mode", "overflow")
+    (shell.home / "tracedesk.toml").write_text("[fuzz.limits]\nmemory_mb = 150\n")
+    many = recorded(shell.folder / "in", many=[call("set_fee", "5")] * 30_000)
+    error = shell.json("corpus", "import", many, code=2)["error"]
+    assert "memory_mb in [fuzz.limits]" in error["message"]
+
+
 def test_importing_a_folder_without_a_sequence_is_refused(shell: Shell) -> None:
     shell.json("run", "Vault.vy", "--test-limit", 500, "--workers", 1, "--test-mode", "overflow")
     (shell.folder / "empty").mkdir()

@@ -248,8 +248,11 @@ def import_(console: Console, source: Path, campaign: str | None) -> None:
 
     A campaign that runs replays them at once; one that has ended keeps them for the next one.
     """
+    from tracedesk.cli.fuzz_child import go_on_in_a_child
     from tracedesk.fuzz import corpus_files
+    from tracedesk.fuzz.limits import Budget
 
+    go_on_in_a_child(Budget(_limits(console)))
     loaded = corpus_files.load(source)
     for problem in loaded.problems:
         console.note(f"Skipped {problem}.")

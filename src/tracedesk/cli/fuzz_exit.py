@@ -17,6 +17,7 @@ from tracedesk.errors import ToolError
 
 FALSIFIED: Final = 1
 UNDECIDED: Final = 2
+_OUT_OF_MEMORY: Final = "Out of memory. Name a smaller project, or raise memory_mb in [fuzz.limits]."
 
 
 class FuzzCommand(DeskCommand):
@@ -35,13 +36,16 @@ class FuzzCommand(DeskCommand):
         except click.ClickException as fault:
             return console.refuse("FAILED", fault.format_message(), UNDECIDED)
         except MemoryError:
-            message = "Out of memory. Name a smaller project, or raise memory_mb in [fuzz.limits]."
-            return console.refuse("FAILED", message, UNDECIDED)
+            return console.refuse("FAILED", _OUT_OF_MEMORY, UNDECIDED)
         except (click.Abort, KeyboardInterrupt):
             return console.refuse("INTERRUPTED", "Interrupted.", UNDECIDED)
         except OSError as fault:
             return console.refuse("FAILED", disk_words(fault, console) or describe(fault), UNDECIDED)
         except Exception as fault:
+            from tracedesk.hosts.confined import is_out_of_memory
+
+            if is_out_of_memory(str(fault)):
+                return console.refuse("FAILED", _OUT_OF_MEMORY, UNDECIDED)
             if (words := disk_words(fault, console)) is not None:
                 return console.refuse("FAILED", words, UNDECIDED)
             return console.refuse("INTERNAL_ERROR", bug(fault, console), UNDECIDED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tracedesk.fuzz import native
 from tracedesk.fuzz.keccak import keccak
@@ -12,6 +12,8 @@ from tracedesk.fuzz.native import Campaign, Engine
 from tracedesk.fuzz.target import Target
 
 Tx = dict[str, Any]
+_LONGEST: Final = 200
+"""Characters of a recorded type, name or fault that are shown."""
 Named = tuple[str, Sequence[Mapping[str, Any]]]
 """A recorded sequence after its file's name."""
 
@@ -38,7 +40,7 @@ class Fit:
         """A sentence about functions that no contract has."""
         if not self.unknown:
             return None
-        some = ", ".join(self.unknown[:3]) + (", …" if len(self.unknown) > 3 else "")
+        some = ", ".join(map(_short, self.unknown[:3])) + (", …" if len(self.unknown) > 3 else "")
         return f"no contract has {some}; such calls are made as bare data"
 
 
@@ -65,7 +67,7 @@ def loadable(recorded: Iterable[Named], target: Target, engine: Engine) -> Fit:
         try:
             calls = [known(tx, target, engine) for tx in sequence]
         except (ValueError, TypeError) as fault:
-            skipped.append(f"{name}: {fault}")
+            skipped.append(f"{name}: {_short(str(fault))}")
             continue
         fit.append((name, calls))
         recognised += sum("function" in (tx.get("call") or {}) for tx in calls)
@@ -90,6 +92,10 @@ def known(tx: Mapping[str, Any], target: Target, engine: Engine) -> Tx:
     return {**tx, "call": {"data": "0x" + (keccak(_signature(call).encode())[:4] + encoded).hex()}}
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
 def _signature(call: Mapping[str, Any]) -> str:
     return f"{call['name']}({','.join(call['types'])})"
 
@@ -103,7 +109,7 @@ def load(campaign: Campaign, sequences: Iterable[tuple[str, Sequence[Tx]]]) -> T
         try:
             told = native.read(campaign.load(native.text([sequence])))
         except (ValueError, TypeError) as fault:
-            skipped.append(f"{name}: {fault}")
+            skipped.append(f"{name}: {_short(str(fault))}")
             continue
         names.append(name)
         taken += told["sequences"]

@@ -218,6 +218,7 @@ def limit_reached(status: int, words: str, limits: Limits) -> LimitReached | Non
 
 _OUT_OF_MEMORY: Final = (
     "MemoryError",
+    "can't start new thread",
     "memory allocation of",
     "Cannot allocate memory",
     "bad_alloc",
