@@ -262,3 +262,20 @@ def test_a_command_of_ffi_ends_with_the_campaign(home: Path, project: Path) -> N
     assert time.monotonic() - began < BOUND
     assert "did not end properly" not in said
     assert (status, "0 sequences kept" in said) == (0, True), said
+
+
+def test_a_sequence_that_returns_without_end_is_refused_by_the_desk_that_is_asked(
+    home: Path, project: Path
+) -> None:
+    path = _put(project, code.running(code.ops(code.push(8 << 20), code.PUSH0, code.RETURN)))
+    options = {"testMaxGas": 1 << 50}
+
+    async def ask() -> dict[str, Any]:
+        async with agent(home, project) as desk:
+            await desk.call("start_campaign", path=str(path), workers=1, testLimit=20, options=options)
+            assert _until(lambda: not find(home, KIND))
+            return await desk.refused("execute_sequence", sequence=["poke()"] * 100, trace=True)
+
+    error = asyncio.run(ask())
+    assert error["details"] == {"kind": "LIMIT_REACHED", "phase": "the sequence", "limit": "answer"}
+    assert "more than 32 MiB" in error["message"]

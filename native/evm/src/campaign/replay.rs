@@ -18,6 +18,11 @@ use crate::gen::{Generator, Rng};
 use crate::shrink::{shrink, Simplicity};
 use crate::tx::{Call, Catalogue, Executor, Function, Live, Trial, Tx};
 
+/// Bytes of all that is told of a sequence: returned data, logs, changed slots, balances and traces.
+const ANSWER: usize = 32 << 20;
+/// Bytes of an entry of the answer beside its data.
+const PER_ENTRY: usize = 256;
+
 /// Runs one transaction; what it changed can be read until the machine commits.
 pub(crate) fn step(
     machine: &mut Machine,
@@ -52,6 +57,16 @@ pub(crate) fn step(
         machine.take_back(tx.from, credit);
     }
     outcome
+}
+
+/// Bytes that are told of a transaction, but for its trace.
+fn answer_bytes(outcome: &Outcome, machine: &mut Machine) -> usize {
+    let logged: usize = (machine.logs().iter()).map(|log| log.data.data.len()).sum();
+    let entries = machine.logs().len()
+        + machine.slot_changes().len()
+        + machine.balance_addresses().len()
+        + machine.probe().created.len();
+    outcome.output.len() + logged + entries * PER_ENTRY
 }
 
 /// What a smaller sequence must still do.
@@ -203,13 +218,23 @@ impl Campaign {
         let mut machine = shared.machine(seconds);
         let mut data = Vec::new();
         let mut rows = Vec::with_capacity(sequence.len());
+        let mut told = 0;
         for tx in &sequence {
             if trace {
                 machine.start_trace();
             }
             let outcome = step(&mut machine, &shared.spec.catalogue, &mut data, tx);
             self.went_on(&machine)?;
-            rows.push(self.describe(tx, &outcome, &mut machine));
+            let traced = machine.take_trace();
+            told += answer_bytes(&outcome, &mut machine) + traced.as_ref().map_or(0, Node::bytes);
+            if told > ANSWER {
+                let words = format!(
+                    "its calls returned, logged and changed more than {} MiB",
+                    ANSWER >> 20
+                );
+                return Err(Error::Limit("the sequence".into(), "answer", words));
+            }
+            rows.push(self.describe(tx, &outcome, traced, &mut machine));
             machine.commit();
             self.has_room(&mut machine)?;
         }
@@ -249,7 +274,13 @@ impl Campaign {
         Ok(sequence)
     }
 
-    fn describe(&self, tx: &Tx, outcome: &Outcome, machine: &mut Machine) -> Json {
+    fn describe(
+        &self,
+        tx: &Tx,
+        outcome: &Outcome,
+        traced: Option<Node>,
+        machine: &mut Machine,
+    ) -> Json {
         let shared = self.shared();
         let logs: Vec<Json> = machine.logs().iter().map(log_json).collect();
         let storage: Vec<Json> = (machine.slot_changes().iter())
@@ -293,7 +324,7 @@ impl Campaign {
             "storage": storage,
             "balances": balances,
             "created": created,
-            "trace": machine.take_trace().map(|node| shared.node_json(&node)),
+            "trace": traced.map(|node| shared.node_json(&node)),
         })
     }
 

@@ -23,6 +23,17 @@ pub struct Node {
     pub left_out: usize,
 }
 
+impl Node {
+    /// Bytes of the data of a call and of all below it; its depth is limited.
+    pub fn bytes(&self) -> usize {
+        let logged: usize = (self.logs.iter()).map(|log| log.data.data.len()).sum();
+        let below: usize = self.calls.iter().map(Node::bytes).sum();
+        NODE + self.input.len() + self.output.len() + logged + below
+    }
+}
+
+/// Bytes of a call beside its data.
+const NODE: usize = 512;
 /// Calls that are recorded, how deep they may lie, and the bytes of their data and events.
 const NODES: usize = 10_000;
 const DEPTH: usize = 128;
