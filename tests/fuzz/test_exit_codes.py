@@ -150,7 +150,7 @@ def test_bad_files_of_a_corpus_are_left_out_by_name_and_the_campaign_runs(shell:
     assert shell.json("run", "Vault.vy", *words)["success"] is True
     [folder] = folders(Home(shell.home))
     [warning] = json.loads(folder.state.read_bytes())["status"]["warnings"]
-    assert f"{len(BAD)} sequences were left out; first coverage/" in warning
+    assert f"{len(BAD)} sequences were left out; first «coverage/" in warning
     assert any(f"coverage/{name}.txt: " in warning for name in BAD)
 
 
