@@ -3,61 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from tests.backtest import desks as runs
 from tests.codegraph import desks as code
-from tests.fixtures.injections import INJECTIONS, MARKS, ORDERS
-from tests.support import Reply, run
+from tests.fixtures.foreign import QUOTATION, judged, spoken
+from tests.fixtures.injections import INJECTIONS, ORDERS
+from tests.support import run
 from tracedesk import contracts, foreign
 from tracedesk.codegraph.context import Draft, pack
 from tracedesk.toolsets import built, load
-
-_QUOTATION = re.compile(r"«[^«»]*»")
-
-
-def texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Each text of a document with its place, list positions left out; the keys of objects are texts too."""
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for name, below in cast("Mapping[str, Any]", value).items():
-            place = f"{path}.{name}" if path else name
-            yield place, name
-            yield from texts(below, place)
-    elif isinstance(value, list):
-        for below in cast("list[Any]", value):
-            yield from texts(below, f"{path}[]")
-
-
-def spoken(value: Any, declared: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The planted orders that an answer gives in the desk's own voice."""
-    found: list[tuple[str, str]] = []
-    for path, text in texts(value):
-        if any(path == field or path.startswith((f"{field}.", f"{field}[")) for field in declared):
-            continue
-        own = _QUOTATION.sub("", text)
-        if any(mark in own for mark in MARKS):
-            found.append((path, text))
-    return found
-
-
-def judged(name: str, reply: Reply, found: list[Any]) -> Any:
-    """Note what an answer says that it should not, by what its own `_meta` declares; return the answer."""
-    result = reply.json["result"]
-    declared: Mapping[str, str] = result["_meta"].get(foreign.META_KEY, {})
-    text = result["content"][0]["text"]
-    if "$" not in declared:
-        try:
-            value: Any = json.loads(text)
-        except ValueError:
-            value = text
-        found += [(name, *each) for each in spoken(value, declared)]
-        return value
-    return text
 
 
 def test_the_words_of_strangers_are_found_where_they_are_spoken() -> None:
@@ -68,7 +25,7 @@ def test_the_words_of_strangers_are_found_where_they_are_spoken() -> None:
 
 def test_a_quotation_cannot_be_closed_from_inside() -> None:
     for text in INJECTIONS:
-        assert _QUOTATION.sub("", f"Doc: {foreign.quoted(text)}") == "Doc: ", text
+        assert QUOTATION.sub("", f"Doc: {foreign.quoted(text)}") == "Doc: ", text
         assert foreign.closed(f"Doc: {foreign.block(text)[:-3]}…").endswith("»"), text
 
 

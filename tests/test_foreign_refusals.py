@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.exchange import desks as exchange
+from tests.fixtures.foreign import judged, spoken
 from tests.fixtures.injections import INJECTIONS
 from tests.fuzz import desks as fuzz
 from tests.support import run
-from tests.test_foreign import judged, spoken
 from tracedesk.errors import ToolError
 from tracedesk.exchange.client.errors import RateLimited, VenueError
 from tracedesk.exchange.client.rest import Rest
