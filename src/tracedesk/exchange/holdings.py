@@ -30,15 +30,17 @@ async def account(provider: Provider, caller: Caller, cursor: str | None = None)
         raise bad_cursor()
     found = await provider.account(caller)
     raw = await found.rest.account(omitZeroBalances=True)
-    rows = sorted((row for row in raw["balances"] if row["asset"] > (cursor or "")), key=itemgetter("asset"))
-    body: dict[str, Any] = {
-        **head(provider, found),
-        "balances": [balance(row) for row in rows],
-        "can_trade": raw["canTrade"],
-        "commission": raw.get("commissionRates", {}),
-        "warnings": _warnings(provider, raw),
-        "age_ms": 0,
-    }
+    with shapes.readable("account"):
+        held = (row for row in raw["balances"] if row["asset"] > (cursor or ""))
+        rows = sorted(held, key=itemgetter("asset"))
+        body: dict[str, Any] = {
+            **head(provider, found),
+            "balances": [balance(row) for row in rows],
+            "can_trade": raw["canTrade"] is True,
+            "commission": raw.get("commissionRates", {}),
+            "warnings": _warnings(provider, raw),
+            "age_ms": 0,
+        }
     return Page(body, "balances", lambda kept: rows[kept - 1]["asset"])
 
 
@@ -72,13 +74,16 @@ async def my_trades(provider: Provider, caller: Caller, args: Mapping[str, Any])
     found = await provider.account(caller)
     limit = args.get("limit", 100)
     rows = await found.rest.my_trades(instrument.symbol, limit=limit, fromId=begin)
+    with shapes.readable("trades"):
+        shown = [shapes.own_trade(row) for row in rows]
+        ids = [int(row["id"]) for row in rows]
     body: dict[str, Any] = {
         **head(provider, found),
         "symbol": instrument.symbol,
         "columns": shapes.OWN_TRADE_COLUMNS,
-        "rows": [shapes.own_trade(row) for row in rows],
+        "rows": shown,
     }
-    return numbered(body, "rows", [int(row["id"]) for row in rows], begin is not None and len(rows) == limit)
+    return numbered(body, "rows", ids, begin is not None and len(rows) == limit)
 
 
 async def order(provider: Provider, caller: Caller, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +101,8 @@ async def order(provider: Provider, caller: Caller, args: Mapping[str, Any]) -> 
             raise
         return {**head(provider, found), "order": known_here, "source": "ledger", "problem": silence.message}
     await provider.orders.observe(found.identity, raw)
-    return {**head(provider, found), "order": shapes.order(raw)}
+    with shapes.readable("order"):
+        return {**head(provider, found), "order": shapes.order(raw)}
 
 
 async def open_orders(
@@ -106,15 +112,17 @@ async def open_orders(
     after = _place(cursor)
     name = None if symbol is None else (await known(provider, symbol))[1].symbol
     found = await provider.account(caller)
-    rows = sorted(await found.rest.open_orders(name), key=_key)
+    told = await found.rest.open_orders(name)
+    with shapes.readable("orders"):
+        rows = sorted(told, key=_key)
+        shown = rows if after is None else [row for row in rows if _key(row) > after]
+        body: dict[str, Any] = {
+            **head(provider, found),
+            "orders": [shapes.order(row) for row in shown],
+            "age_ms": 0,
+        }
     for raw in rows:
         await provider.orders.observe(found.identity, raw)
-    shown = rows if after is None else [row for row in rows if _key(row) > after]
-    body: dict[str, Any] = {
-        **head(provider, found),
-        "orders": [shapes.order(row) for row in shown],
-        "age_ms": 0,
-    }
     return Page(body, "orders", lambda kept: "{}:{}".format(*_key(shown[kept - 1])))
 
 
@@ -138,14 +146,15 @@ async def all_orders(provider: Provider, caller: Caller, args: Mapping[str, Any]
     found = await provider.account(caller)
     limit = args.get("limit", 50)
     rows = await found.rest.all_orders(instrument.symbol, limit=limit, orderId=begin)
+    with shapes.readable("orders"):
+        body: dict[str, Any] = {
+            **head(provider, found),
+            "symbol": instrument.symbol,
+            "orders": [shapes.order(row) for row in rows],
+        }
+        ids = [int(row["orderId"]) for row in rows]
     for raw in rows:
         await provider.orders.observe(found.identity, raw)
-    body: dict[str, Any] = {
-        **head(provider, found),
-        "symbol": instrument.symbol,
-        "orders": [shapes.order(row) for row in rows],
-    }
-    ids = [int(row["orderId"]) for row in rows]
     return numbered(body, "orders", ids, begin is not None and len(rows) == limit)
 
 
@@ -201,5 +210,6 @@ def _pair(asset: str, quote: str, prices: Mapping[str, Decimal]) -> tuple[Decima
 
 def last_prices(rows: Sequence[Mapping[str, str]]) -> dict[str, Decimal]:
     """The last price of every symbol that has one."""
-    found = {row["symbol"]: money.parse(row["price"]) for row in rows}
+    with shapes.readable("prices"):
+        found = {row["symbol"]: money.parse(row["price"]) for row in rows}
     return {symbol: price for symbol, price in found.items() if price > 0}

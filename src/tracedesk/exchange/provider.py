@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tracedesk.contract import Call
 from tracedesk.errors import ToolError
-from tracedesk.exchange import depth
+from tracedesk.exchange import depth, shapes
 from tracedesk.exchange.accounts import Account, Accounts
 from tracedesk.exchange.caller import Caller
 from tracedesk.exchange.connections import Connections
@@ -308,7 +308,9 @@ class Provider:
             market = await self.market(symbol, scope)
             bids, asks = market.sync.book.top(_DEEP)
             status = market.status()
-            average = units((await (await self.site()).client.public.avg_price(market.symbol))["price"])
+            told = await (await self.site()).client.public.avg_price(market.symbol)
+            with shapes.readable("average price"):
+                average = units(told["price"])
             # A market without a trade has no average, which the venue writes as 0.
             return View(market.instrument, bids, asks, status.synced, status.age_ms or 0, average or None)
 

@@ -34,17 +34,22 @@ async def known(provider: Provider, symbol: str) -> tuple[Site, Instrument]:
 async def ticker(provider: Provider, symbol: str) -> dict[str, Any]:
     site, instrument = await known(provider, symbol)
     raw, age = await latest_ticker(site, instrument.symbol)
-    return {"symbol": instrument.symbol, "mode": provider.mode, **shapes.ticker(raw), "age_ms": age}
+    return {"symbol": instrument.symbol, "mode": provider.mode, **raw, "age_ms": age}
 
 
 async def latest_ticker(site: Site, symbol: str) -> tuple[Mapping[str, Any], int]:
-    """The 24 hour ticker and its age in milliseconds."""
+    """The 24 hour ticker in the words of the tools, and its age in milliseconds."""
     market = site.feeds.market(symbol)
     if market is not None and market.ticker is not None:
         age = market.ticker_age_ms()
         if age is not None and age <= FRESH_MS:
-            return market.ticker, age
-    return await site.client.public.ticker_24hr(symbol), 0
+            return _ticker(market.ticker), age
+    return _ticker(await site.client.public.ticker_24hr(symbol)), 0
+
+
+def _ticker(raw: Mapping[str, Any]) -> dict[str, Any]:
+    with shapes.readable("ticker"):
+        return shapes.ticker(raw)
 
 
 async def orderbook(provider: Provider, symbol: str, limit: int) -> dict[str, Any]:
@@ -68,14 +73,15 @@ async def _orderbook(provider: Provider, symbol: str, limit: int) -> dict[str, A
             "age_ms": age,
         }
     raw = await site.client.public.depth(instrument.symbol, limit)
-    return {
-        **head,
-        "last_update_id": raw["lastUpdateId"],
-        "bids": _levels(instrument, raw["bids"]),
-        "asks": _levels(instrument, raw["asks"]),
-        "source": "rest",
-        "age_ms": 0,
-    }
+    with shapes.readable("book"):
+        return {
+            **head,
+            "last_update_id": shapes.whole(raw["lastUpdateId"]),
+            "bids": _levels(instrument, raw["bids"]),
+            "asks": _levels(instrument, raw["asks"]),
+            "source": "rest",
+            "age_ms": 0,
+        }
 
 
 def _levels(instrument: Instrument, side: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -106,13 +112,15 @@ async def recent_trades(provider: Provider, args: Mapping[str, Any]) -> Page:
         rows = await site.client.public.trades(instrument.symbol, limit)
     else:
         rows = await site.client.public.historical_trades(instrument.symbol, fromId=begin, limit=limit)
+    with shapes.readable("trades"):
+        shown = [shapes.trade(row) for row in rows]
     body: dict[str, Any] = {
         "symbol": instrument.symbol,
         "mode": provider.mode,
         "columns": shapes.TRADE_COLUMNS,
-        "rows": [shapes.trade(row) for row in rows],
+        "rows": shown,
     }
-    return numbered(body, "rows", [int(row["id"]) for row in rows], begin is not None and len(rows) == limit)
+    return numbered(body, "rows", [row[0] for row in shown], begin is not None and len(rows) == limit)
 
 
 async def klines(provider: Provider, args: Mapping[str, Any]) -> Page:
@@ -128,14 +136,16 @@ async def klines(provider: Provider, args: Mapping[str, Any]) -> Page:
     rows = await site.client.public.klines(
         instrument.symbol, args["interval"], limit=limit, startTime=start, endTime=end
     )
+    with shapes.readable("candles"):
+        shown = [shapes.kline(row) for row in rows]
+        times = [int(row[0]) for row in rows]
     body: dict[str, Any] = {
         "symbol": instrument.symbol,
         "mode": provider.mode,
         "interval": args["interval"],
         "columns": shapes.KLINE_COLUMNS,
-        "rows": [shapes.kline(row) for row in rows],
+        "rows": shown,
     }
-    times = [int(row[0]) for row in rows]
     return numbered(body, "rows", times, start is not None and len(rows) == limit)
 
 
@@ -180,7 +190,8 @@ async def exchange_info(provider: Provider, symbol: str | None, cursor: str | No
         }
     site = await provider.site()
     info = await site.feeds.listing.info()
-    rows: list[dict[str, Any]] = [_listed(row) for row in info["symbols"]]
+    with shapes.readable("listing"):
+        rows: list[dict[str, Any]] = [_listed(row) for row in info["symbols"]]
     begin = number(cursor) or 0
     if begin > len(rows):
         raise bad_cursor()
@@ -214,10 +225,11 @@ async def avg_price(provider: Provider, symbol: str) -> dict[str, Any]:
     site, instrument = await known(provider, symbol)
     raw = await site.client.public.avg_price(instrument.symbol)
     closed = raw.get("closeTime")
-    return {
-        "symbol": instrument.symbol,
-        "mode": provider.mode,
-        "price": raw["price"],
-        "minutes": raw["mins"],
-        "close_time": None if closed is None else shapes.at(int(closed)),
-    }
+    with shapes.readable("average price"):
+        return {
+            "symbol": instrument.symbol,
+            "mode": provider.mode,
+            "price": shapes.amount(raw["price"]),
+            "minutes": shapes.whole(raw["mins"]),
+            "close_time": None if closed is None else shapes.at(int(closed)),
+        }

@@ -115,7 +115,7 @@ async def _tried(provider: Provider, market: Market, section: Section, levels: i
 
 async def price_overview(provider: Provider, market: Market, levels: int) -> str:
     raw, age = await reading.latest_ticker(await provider.site(), market.symbol)
-    return f"{resources.day_table(market.instrument, shapes.ticker(raw))}\n\nTicker age: {age} ms."
+    return f"{resources.day_table(market.instrument, raw)}\n\nTicker age: {age} ms."
 
 
 async def orderbook_metrics(provider: Provider, market: Market, levels: int) -> str:

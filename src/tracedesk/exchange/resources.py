@@ -69,7 +69,7 @@ async def market(provider: Provider, symbol: str, scope: str) -> str:
         stated(provider, max(ticker_age, age or 0)),
         f"{plain(instrument.base)} priced in {plain(instrument.quote)}, status {plain(instrument.status)}.",
         "## 24 hours",
-        day_table(instrument, shapes.ticker(raw)),
+        day_table(instrument, raw),
         f"## Order book, best {_LEVELS}",
         book_table(instrument, bids, asks),
         spread_line(instrument, bids, asks),
@@ -81,7 +81,8 @@ async def _asked(
     provider: Provider, symbol: str
 ) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
     raw = await (await provider.site()).client.public.depth(symbol, _LEVELS)
-    bids, asks = ([(units(p), units(q)) for p, q, *_ in raw[side]] for side in ("bids", "asks"))
+    with shapes.readable("book"):
+        bids, asks = ([(units(p), units(q)) for p, q, *_ in raw[side]] for side in ("bids", "asks"))
     return bids, asks
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Final, cast
 
+from tracedesk.exchange.client.errors import Unreachable
 from tracedesk.primitives import money, time
+
+_AMOUNT: Final = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,2})?")
 
 _TICKER: Final[Mapping[str, str]] = {
     "lastPrice": "last_price",
@@ -45,6 +50,29 @@ _ORDER: Final[Mapping[str, str]] = {
 _TIMES: Final = frozenset(("workingTime", "time", "updateTime"))
 
 
+@contextmanager
+def readable(name: str) -> Generator[None]:
+    """Report an answer of the venue that has another shape as VENUE_UNAVAILABLE, without its text."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as fault:
+        raise Unreachable(f"its {name} cannot be read ({type(fault).__name__})") from None
+
+
+def amount(value: Any) -> str:
+    """Return a decimal number of the venue with the digits it came with; raises ValueError for other text."""
+    if isinstance(value, str) and _AMOUNT.fullmatch(value):
+        return value
+    raise ValueError("a text that is not a decimal number")
+
+
+def whole(value: Any) -> int:
+    """Return a whole number of the venue; raises ValueError for anything else."""
+    if type(value) is int:
+        return value
+    raise ValueError("a value that is not a whole number")
+
+
 def at(ms: int) -> str:
     """A venue's milliseconds (or microseconds) as a time."""
     return time.format(ms * (time.MICROSECOND if ms >= 10**14 else time.MILLISECOND))
@@ -52,7 +80,11 @@ def at(ms: int) -> str:
 
 def ticker(raw: Mapping[str, Any]) -> dict[str, Any]:
     """A 24 hour ticker."""
-    found = {name: raw[key] for key, name in _TICKER.items() if key in raw}
+    found: dict[str, Any] = {
+        name: (whole if name == "trades" else amount)(raw[key]) for key, name in _TICKER.items() if key in raw
+    }
+    if "last_price" not in found:
+        raise KeyError("lastPrice")
     edges = {
         name: at(int(raw[key]))
         for key, name in (("openTime", "open_time"), ("closeTime", "close_time"))
@@ -74,7 +106,8 @@ TRADE_COLUMNS: Final = ["id", "time", "price", "quantity", "buyer_is_maker"]
 
 
 def trade(raw: Mapping[str, Any]) -> list[Any]:
-    return [raw["id"], at(int(raw["time"])), raw["price"], raw["qty"], raw["isBuyerMaker"]]
+    price, quantity = amount(raw["price"]), amount(raw["qty"])
+    return [whole(raw["id"]), at(int(raw["time"])), price, quantity, raw["isBuyerMaker"] is True]
 
 
 OWN_TRADE_COLUMNS: Final = [
@@ -104,7 +137,8 @@ KLINE_COLUMNS: Final = [
 
 
 def kline(raw: Sequence[Any]) -> list[Any]:
-    return [at(int(raw[0])), *raw[1:6], at(int(raw[6])), *raw[7:11]]
+    traded = [amount(raw[7]), whole(raw[8]), *map(amount, raw[9:11])]
+    return [at(int(raw[0])), *map(amount, raw[1:6]), at(int(raw[6])), *traded]
 
 
 def texts(value: Any) -> Any:

@@ -69,9 +69,9 @@ class Depth:
             first, last, at = raw["U"], raw["u"], raw["E"]
             bids, asks = levels(raw["b"]), levels(raw["a"])
         except (KeyError, TypeError, ValueError) as fault:
-            raise MalformedEvent(f"not a depthUpdate: {fault!r}") from None
+            raise MalformedEvent(f"not a depthUpdate: {type(fault).__name__}") from None
         if not (type(first) is int and type(last) is int and type(at) is int and 0 <= first <= last):
-            raise MalformedEvent(f"not a depthUpdate: U={first!r}, u={last!r}, E={at!r}")
+            raise MalformedEvent("not a depthUpdate: U, u and E must be whole numbers")
         return cls(first, last, bids, asks, event_ns(at))
 
 

@@ -11,6 +11,7 @@ import orjson
 
 from tracedesk.exchange.client.http import Http
 from tracedesk.exchange.client.waiting import ended, within
+from tracedesk.foreign import block
 from tracedesk.primitives.time import Clock
 
 if TYPE_CHECKING:
@@ -193,5 +194,5 @@ def _reason(fault: BaseException) -> str:
 def _farewell(code: int | None, reason: object) -> str:
     if code in (None, _ABNORMAL):
         return "the connection was cut"
-    said = f" {reason[:80]!r}" if isinstance(reason, str) and reason else ""
+    said = f", {block(reason[:80])}" if isinstance(reason, str) and reason else ""
     return f"the venue closed the connection ({code}{said})"

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 import orjson
 
 from tracedesk.exchange.client.calling import Caller, Request
+from tracedesk.exchange.client.errors import Unreachable
 from tracedesk.exchange.client.signing import Value
 
 Document = dict[str, Any]
@@ -43,7 +44,10 @@ class Rest(Caller):
         """The rules of all symbols, or of some; its limits are the ones kept to from now on."""
         some: dict[str, Given] = {"symbol": symbol, "symbols": _listed(symbols), "showPermissionSets": False}
         info = await self._read("exchangeInfo", 20, some)
-        self.limits.published(info.get("rateLimits", ()))
+        try:
+            self.limits.published(info.get("rateLimits", ()))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise Unreachable("its listing of limits cannot be read") from None
         return info
 
     async def depth(self, symbol: str, limit: int = 100) -> Document:

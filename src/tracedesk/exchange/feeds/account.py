@@ -213,7 +213,9 @@ class Account:
                 self._replace(info, orders, since)
             except (KeyError, TypeError, ValueError) as fault:
                 self._outdated = True
-                raise Unreachable(f"its answer about the account cannot be read ({fault!r})") from None
+                raise Unreachable(
+                    f"its answer about the account cannot be read ({type(fault).__name__})"
+                ) from None
             except BaseException:
                 self._outdated = True
                 raise
@@ -282,4 +284,4 @@ def _balances(document: dict[str, Any], member: str, names: tuple[str, str, str]
         rows = document[member]
         return {row[asset]: Balance(units(row[free]), units(row[locked])) for row in rows}
     except (KeyError, TypeError, AttributeError) as fault:
-        raise ValueError(f"not the balances of an account: {fault!r}") from None
+        raise ValueError(f"not the balances of an account: {type(fault).__name__}") from None

@@ -274,7 +274,7 @@ class Market:
         except ClientError as fault:
             self._fault(fault.message)
         except (KeyError, TypeError, ValueError) as fault:
-            self._fault(f"the venue's snapshot cannot be read: {fault!r}")
+            self._fault(f"the venue's snapshot cannot be read: {type(fault).__name__}")
         else:
             self._begin_book(self.sync.snapshot(last, bids, asks, self._depth_limit))
 
@@ -318,7 +318,7 @@ class Market:
             touch = (bid, units(data["B"]), ask, units(data["A"]))
             id = int(data["u"])
         except (KeyError, TypeError, AttributeError) as fault:
-            raise ValueError(f"not a book ticker: {fault!r}") from None
+            raise ValueError(f"not a book ticker: {type(fault).__name__}") from None
         self._touch = touch
         # The event has no time of its own: the venue's clock when it was received stands for it.
         ns = frame.received_ns + self._client.time.offset_ns

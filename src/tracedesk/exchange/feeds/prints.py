@@ -208,7 +208,7 @@ def _streamed(data: dict[str, Any]) -> Print:
         price, quantity = units(data["p"]), units(data["q"])
         return Print(event_ns(data["T"]), int(data["t"]), price, quantity, bool(data["m"]))
     except (KeyError, TypeError, AttributeError) as fault:
-        raise ValueError(f"not a trade: {fault!r}") from None
+        raise ValueError(f"not a trade: {type(fault).__name__}") from None
 
 
 def _published(rows: list[Any]) -> list[Print]:
@@ -224,4 +224,4 @@ def _published(rows: list[Any]) -> list[Print]:
             for row in rows
         ]
     except (KeyError, TypeError, AttributeError) as fault:
-        raise ValueError(f"the venue's trades cannot be read: {fault!r}") from None
+        raise ValueError(f"the venue's trades cannot be read: {type(fault).__name__}") from None

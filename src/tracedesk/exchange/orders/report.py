@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from tracedesk.exchange.units import units
+from tracedesk.foreign import quoted
 
 SENT: Final = "SENT"
 """Written down and perhaps sent: nothing was heard of it yet."""
@@ -87,7 +88,7 @@ def heard(told: Any, symbol: str, client_order_id: str, quantity: int) -> State:
         )
         asked = units(answer["origQty"])
     except (KeyError, TypeError, ValueError) as problem:
-        raise Implausible(f"it cannot be read ({type(problem).__name__}: {problem})") from None
+        raise Implausible(f"it cannot be read ({type(problem).__name__})") from None
     if client_order_id not in named or answer.get("symbol") != symbol:
         raise Implausible("it speaks of another order")
     _check(state, asked, quantity)
@@ -96,7 +97,7 @@ def heard(told: Any, symbol: str, client_order_id: str, quantity: int) -> State:
 
 def _check(state: State, asked: int, quantity: int) -> None:
     if state.status not in OPEN + FINAL:
-        raise Implausible(f"{state.status!r} is no status of an order")
+        raise Implausible(f"{quoted(state.status[:80])} is no status of an order")
     # An order can be amended to a smaller quantity, by other means than this desk.
     if not 0 < asked <= quantity or not 0 <= state.executed <= asked:
         raise Implausible("its quantities are not those of the order")
