@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, get_args
 
+from tracedesk.foreign import quoted
 from tracedesk.primitives.text import sanitize_terminal, strip_invisible
 from tracedesk.trading.model import Fill, Order, OrderState
 from tracedesk.trading.units import notional, price, quantity
@@ -152,11 +153,11 @@ def believed(order: Order, report: Report) -> Heard:
 def implausible(order: Order, report: Report) -> str | None:
     """Why the report cannot be true of the order, or None when it can."""
     if report.client_id != order.client_id:
-        return f"it speaks of order {_plain(str(report.client_id))!r}"
+        return f"it speaks of order {quoted(_plain(str(report.client_id)))}"
     if report.symbol != order.trade.symbol:
-        return f"it speaks of {_plain(str(report.symbol))!r}, and {order.trade.symbol} was ordered"
+        return f"it speaks of {quoted(_plain(str(report.symbol)))}, and {order.trade.symbol} was ordered"
     if report.status not in get_args(ReportStatus):
-        return f"{_plain(str(report.status))!r} is no status of an immediate-or-cancel order"
+        return f"{quoted(_plain(str(report.status)))} is no status of an immediate-or-cancel order"
     if not all(type(number) is int for number in (report.quantity, report.price or 0, report.fees)):
         return "its numbers are not whole"
     if report.status == "rejected":

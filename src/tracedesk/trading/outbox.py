@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 import tracedesk
 from tracedesk import turns
 from tracedesk.errors import ToolError
+from tracedesk.foreign import quoted
 from tracedesk.primitives import json
 from tracedesk.primitives.time import SECOND
 from tracedesk.trading import book, limits, simulation
@@ -533,9 +534,8 @@ class _Record:
         for each in late:
             before, now = self.batch.states[each.order.id], each.state
             if now is not None and (before.status, before.filled) != (now.status, now.filled):
-                self._append_dispute(
-                    each, f"it was {before.status} ({before.reason}) by the broker's own word"
-                )
+                reason = quoted(before.reason or "no reason")
+                self._append_dispute(each, f"it was {before.status} ({reason}) by the broker's own word")
 
     def _append_dispute(self, each: Heard, problem: str | None) -> None:
         body = {**self._body((each,)), "order": each.order.id, "problem": problem}

@@ -135,7 +135,7 @@ def _published(entry: _Element, times: tuple[str, ...]) -> int:
     try:
         return instant(written, times[0]) if written[:4].isdigit() else _mail_time(written)
     except (BadShape, ValueError):
-        raise BadFeed(entry.line, f"a story's time {written[:40]!r} is not one with a zone") from None
+        raise BadFeed(entry.line, f"a story's time {quoted(written[:40])} is not one with a zone") from None
 
 
 def _mail_time(written: str) -> int:

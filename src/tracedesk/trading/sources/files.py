@@ -302,7 +302,9 @@ def _all_ratios(name: str, raw: bytes) -> dict[str, list[Ratios]]:
             symbol = tables.symbol(row.get("symbol"))
             unknown = sorted(set(row) - {*_RATIOS, *_MAYBE_RATIOS, "missing"})
             if unknown:
-                raise shapes.BadShape(f"{unknown[0]!r} is not a field; there are {', '.join(_MAYBE_RATIOS)}")
+                raise shapes.BadShape(
+                    f"{shapes.shown(unknown[0])} is not a field; there are {', '.join(_MAYBE_RATIOS)}"
+                )
             found.setdefault(symbol, []).append(shapes.ratios(symbol, row))
         except ValueError as error:
             raise BadFile(f"{name} line {at}: {error}") from None

@@ -13,6 +13,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final, cast
 
+from tracedesk.foreign import quoted
 from tracedesk.primitives import money, time
 from tracedesk.primitives.text import sanitize_terminal, strip_invisible
 from tracedesk.trading.sources.seam import METRICS, Candle, Quote, Ratios, Series, Story
@@ -24,6 +25,8 @@ HEADLINE, SUMMARY, SOURCE, REASON = 300, 2_000, 100, 200
 COLUMNS: Final = ("start", "open", "high", "low", "close", "volume", "adjusted_close")
 
 _MOST_VOLUME: Final = 2**63 - 1
+_SHOWN: Final = 80
+"""Characters of a wrong value that a refusal shows."""
 _MOST_RAW_TEXT: Final = 65_536
 
 
@@ -151,8 +154,9 @@ def number(value: Any, field: str) -> Decimal:
     """A finite decimal: a JSON number, or its digits as text."""
     try:
         return money.parse(value)
-    except ValueError as error:
-        raise BadShape(f"{field}: {error}") from None
+    except ValueError:
+        problem = f"{field} must be a decimal number such as 12.50 or 1e-8, not {shown(value)}"
+        raise BadShape(problem) from None
 
 
 def price(value: Any, field: str) -> Decimal:
@@ -192,7 +196,7 @@ def day(value: Any, field: str) -> date:
             raise ValueError
         return date.fromisoformat(value)
     except ValueError:
-        raise BadShape(f"{field} must be a date such as 2024-03-01, not {value!r}") from None
+        raise BadShape(f"{field} must be a date such as 2024-03-01, not {shown(value)}") from None
 
 
 def instant(value: Any, field: str, *, edge: time.Edge | None = None) -> int:
@@ -201,11 +205,17 @@ def instant(value: Any, field: str, *, edge: time.Edge | None = None) -> int:
         raise BadShape(f"{field} must be a time such as 2024-03-01T09:30:00Z")
     try:
         found = time.parse(value, edge=edge or "start")
-    except ValueError as error:
-        raise BadShape(f"{field}: {error}") from None
+    except ValueError:
+        problem = f"{field} must be a time such as 2024-03-01T09:30:00Z, not {shown(value)}"
+        raise BadShape(problem) from None
     if found.form == "naive" or (found.form == "date" and edge is None):
-        raise BadShape(f"{field} {value!r} needs a time of day and a zone, as in 2024-03-01T09:30:00Z")
+        raise BadShape(f"{field} {shown(value)} needs a time of day and a zone, as in 2024-03-01T09:30:00Z")
     return found.ns
+
+
+def shown(value: Any) -> str:
+    """Return a value from outside as it stands in a sentence: a text quoted, of anything else the kind."""
+    return quoted(value[:_SHOWN]) if isinstance(value, str) else f"a {type(value).__name__}"
 
 
 def text(value: Any, field: str, most: int, *, required: bool = False) -> str:

@@ -214,7 +214,7 @@ def _whole(cell: bytes) -> int:
 
 
 def _shown(cell: bytes) -> str:
-    return repr(cell[:40].decode("ascii", "replace"))
+    return shapes.shown(cell.decode("utf-8", "replace"))
 
 
 def _prices(cells: Sequence[bytes], order: Sequence[int]) -> tuple[Decimal, Decimal, Decimal, Decimal]:
@@ -267,7 +267,7 @@ def json_rows(name: str, raw: bytes) -> Iterator[tuple[int, Any]]:
 def symbol(value: Any) -> str:
     """A symbol as the desk writes them."""
     if not isinstance(value, str) or not shapes.SYMBOL.fullmatch(value):
-        raise shapes.BadShape(f"symbol {value!r} must be 1 to 15 of A-Z, 0-9 and . ^ = -")
+        raise shapes.BadShape(f"symbol {shapes.shown(value)} must be 1 to 15 of A-Z, 0-9 and . ^ = -")
     return value
 
 
@@ -276,4 +276,4 @@ def _check_header(name: str, header: Sequence[str], needed: Sequence[str], optio
     other = [column for column in header if column not in (*needed, *optional)]
     if missing or other or len(set(header)) != len(header):
         wanted = ",".join((*needed, *(f"[{column}]" for column in optional)))
-        raise BadFile(f"{name} line 1: the columns must be {wanted}, not {','.join(header)[:200]!r}")
+        raise BadFile(f"{name} line 1: the columns must be {wanted}, not {shapes.shown(','.join(header))}")
