@@ -152,11 +152,12 @@ class Agent:
 
     async def call(self, tool: str, **arguments: Any) -> Any:
         """The answer of a call that succeeds; one that a busy machine made late is made again, as it says."""
-        result = (await self._timely(tool, arguments)).json["result"]
+        result = (await self.timely(tool, arguments)).json["result"]
         assert result["isError"] is False, result
         return result["structuredContent"]
 
-    async def _timely(self, tool: str, arguments: Mapping[str, Any]) -> Reply:
+    async def timely(self, tool: str, arguments: Mapping[str, Any]) -> Reply:
+        """The reply of a call; one that a busy machine made late is made again."""
         reply = await self.raw(tool, arguments)
         for _ in range(PATIENCE):
             result = reply.json["result"]
@@ -167,7 +168,7 @@ class Agent:
 
     async def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The error of a call that is refused, its envelope checked."""
-        envelope = (await self._timely(tool, arguments)).envelope
+        envelope = (await self.timely(tool, arguments)).envelope
         assert envelope["success"] is False
         return envelope["error"]
 

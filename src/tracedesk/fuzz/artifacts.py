@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tracedesk.foreign import quoted
 from tracedesk.fuzz.bytecode import PUSH32, instructions, library_address
 from tracedesk.fuzz.project import Abi, Code, CompileError, Contract, Link, Source
 from tracedesk.fuzz.reach import ANYWHERE, LARGEST_OUTPUT, Reach
@@ -61,7 +62,7 @@ def _load(path: Path, reach: Reach, name: str = "") -> Told:
 
 def foundry(root: Path, out: str, reach: Reach = ANYWHERE) -> Reading | None:
     """What `forge build` left in its output folder; none when there is nothing."""
-    folder = reach.keep(root / out, f"foundry.toml: out: {out!r}")
+    folder = reach.keep(root / out, f"foundry.toml: out: {quoted(out[:120])}")
     tables = _id_tables(folder / "build-info", reach)
     if not tables:
         return None
@@ -132,7 +133,8 @@ def _foundry_contract(
     if table is None or number not in table:
         raise CompileError(
             "BAD_ARTIFACT",
-            f"{path.parent.name}/{path.name}: no build-info has its source id; run `forge build --force`.",
+            f"{quoted(f'{path.parent.name}/{path.name}')}: no build-info has its source id; "
+            "run `forge build --force`.",
         )
     if table[number].endswith((".vy", ".vyi")):
         return None
@@ -196,7 +198,8 @@ def build_info(path: Path, root: Path, reach: Reach = ANYWHERE) -> Reading:
     if not output:
         raise CompileError(
             "BAD_ARTIFACT",
-            f"{path.name}: has no compiler output; build again (Foundry: `forge build --build-info`).",
+            f"{quoted(path.name)}: has no compiler output; build again "
+            "(Foundry: `forge build --build-info`).",
         )
     refuse_errors(output.object(), path.name)
     given = build.at("input").at("sources").items()
@@ -247,7 +250,8 @@ def document(path: Path, root: Path, reach: Reach = ANYWHERE) -> Reading:
         return Reading(contracts_of(told.object(), "", path.name), sources, path.name)
     raise CompileError(
         "BAD_ARTIFACT",
-        f"{path.name}: is neither an export of crytic-compile nor a build-info or JSON output of solc.",
+        f"{quoted(path.name)}: is neither an export of crytic-compile nor a build-info or JSON output "
+        "of solc.",
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from tracedesk.foreign import quoted
 from tracedesk.fuzz.compile import Options
 from tracedesk.fuzz.config import BadConfig, Config
 from tracedesk.fuzz.limits import Budget
@@ -41,7 +42,7 @@ def options(
     for key, (name, value) in words:
         chosen = _chosen(found, key, name, value)
         if chosen is None:
-            warnings.append(f"{key}: {name} has no effect.")
+            warnings.append(f"{key}: {quoted(name[:120])} has no effect.")
         found = chosen or found
     return found, tuple(warnings)
 
@@ -65,7 +66,7 @@ def _chosen(found: Options, key: str, name: str, value: str) -> Options | None:
             return replace(found, optimizer_runs=found.optimizer_runs or 200)
         case "--optimize-runs":
             if not value.isdigit():
-                raise BadConfig(key, f"--optimize-runs needs a number, not {value!r}.")
+                raise BadConfig(key, f"--optimize-runs needs a number, not {quoted(value[:120])}.")
             return replace(found, optimizer_runs=int(value))
         case "--via-ir":
             return replace(found, via_ir=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
 from tracedesk.errors import ToolError
+from tracedesk.foreign import quoted
 from tracedesk.fuzz.refusals import invalid
 
 Mode = Literal["property", "assertion", "optimization", "overflow", "exploration", "foundry"]
@@ -49,7 +50,8 @@ class _Short(reprlib.Repr):
         return super().repr_int(x, level) if x.bit_length() < 10_000 else "a number of thousands of digits"
 
 
-_shown: Final = _Short().repr
+def _shown(value: Any) -> str:
+    return quoted(_Short().repr(value))
 
 
 class BadConfig(ToolError):
@@ -472,7 +474,7 @@ def _strange(key: str) -> str:
 
 
 def _brief(key: str) -> str:
-    return key if len(key) <= _LONGEST else f"{key[:_LONGEST]}…"
+    return quoted(key if len(key) <= _LONGEST else f"{key[:_LONGEST]}…")
 
 
 def _check(config: Config) -> None:

@@ -205,9 +205,13 @@ def put(file: Path, document: bytes) -> None:
     fresh.replace(file)
 
 
+_STEM: Final = 12
+"""Characters of a contract's name in an id: an id is written without quotation, so no sentence may fit."""
+
+
 def new_id(name: str) -> str:
     """An id that people can read: what is tested, and digits that no other campaign has."""
-    stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:32]
+    stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_STEM].strip("-")
     return f"{stem or 'campaign'}-{short(uuid7())}"
 
 

@@ -37,7 +37,9 @@ class Remapping:
     def of(cls, text: str) -> Remapping:
         before, equals, target = text.strip().partition("=")
         if not equals or not before:
-            raise CompileError("BAD_REMAPPING", f"remappings: {text[:120]!r} is not context:prefix=target.")
+            raise CompileError(
+                "BAD_REMAPPING", f"remappings: {quoted(text[:120])} is not context:prefix=target."
+            )
         context, colon, prefix = before.rpartition(":")
         return cls(context if colon else "", prefix, target)
 
@@ -123,7 +125,7 @@ def _folder(profile: Mapping[str, Any], key: str, root: Path, reach: Reach) -> s
     name: Any = profile.get(key, key)
     if not isinstance(name, str) or not name or "\0" in name:
         raise _bad(key, "the name of a folder")
-    reach.keep(root / name, f"foundry.toml: {key}: {name[:120]!r}")
+    reach.keep(root / name, f"foundry.toml: {key}: {quoted(name[:120])}")
     if not (root / name).resolve().is_relative_to(root):
         # Else a project could have every folder of the machine walked through.
         raise _bad(key, "a folder of the project")
@@ -131,7 +133,7 @@ def _folder(profile: Mapping[str, Any], key: str, root: Path, reach: Reach) -> s
 
 
 def _kept(remapping: Remapping, root: Path, reach: Reach) -> Remapping:
-    reach.keep(root / remapping.target, f"remappings: {str(remapping)[:120]!r}")
+    reach.keep(root / remapping.target, f"remappings: {quoted(str(remapping)[:120])}")
     return remapping
 
 
@@ -152,7 +154,7 @@ def _compiler(profile: Mapping[str, Any]) -> dict[str, Any]:
 def _inferred(root: Path, libraries: Iterable[str], reach: Reach) -> Iterator[Remapping]:
     """As Foundry does: `lib/name/src` (or contracts, or the folder itself) answers to `name/`."""
     for library in libraries:
-        folder = reach.keep(root / library, f"foundry.toml: libs: {library[:120]!r}")
+        folder = reach.keep(root / library, f"foundry.toml: libs: {quoted(library[:120])}")
         if library.endswith("node_modules") or not folder.is_dir():
             continue
         for child in sorted(path for path in folder.iterdir() if reach.holds(path) and path.is_dir()):
@@ -236,7 +238,7 @@ class Sources:
 
     def _file(self, name: str, importer: str) -> Path:
         for path in (self._root / name, *(self._root / below / name for below in _BELOW)):
-            self._reach.keep(path, f"{importer}: imports {name[:200]!r}, which")
+            self._reach.keep(path, f"{quoted(importer)}: imports {quoted(name[:200])}, which")
             if self._reach.has(path):
                 return path
         for folder in self._root.parents:
@@ -244,8 +246,8 @@ class Sources:
                 return folder / "node_modules" / name
         raise CompileError(
             "NO_SOURCE",
-            f"{quoted(importer)}: imports {name!r}, which is neither in {self._root.name}/ nor its "
-            "node_modules. Install it, or add a remapping in remappings.txt or foundry.toml.",
+            f"{quoted(importer)}: imports {quoted(name[:200])}, which is neither in {self._root.name}/ nor "
+            "its node_modules. Install it, or add a remapping in remappings.txt or foundry.toml.",
             importer=importer,
             imported=name,
         )

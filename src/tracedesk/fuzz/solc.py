@@ -340,7 +340,9 @@ def _answer(text: str, label: str) -> dict[str, Any]:
     try:
         answer: Any = json.loads(text)
     except (ValueError, RecursionError):
-        raise CompileError("COMPILER_FAILED", f"{label}: did not answer in JSON: {text[:200]!r}") from None
+        raise CompileError(
+            "COMPILER_FAILED", f"{label}: did not answer in JSON: {block(text[:200])}"
+        ) from None
     if not isinstance(answer, dict):
         raise CompileError("COMPILER_FAILED", f"{label}: answered with something that is no JSON object.")
     return cast("dict[str, Any]", answer)

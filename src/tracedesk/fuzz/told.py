@@ -58,10 +58,11 @@ class Told:
 
     def refusal(self, expected: str) -> CompileError:
         """That something else belongs here."""
-        found = "missing" if self.value is None else _SHOWN.repr(self.value)
+        found = "missing" if self.value is None else quoted(_SHOWN.repr(self.value))
         where = f"{closed(self.place[:_PLACE])} must be" if self.place else "must be"
         return CompileError(
-            "BAD_ARTIFACT", f"{self.file}: {where} {expected}, and is {found}. Build the project again."
+            "BAD_ARTIFACT",
+            f"{quoted(self.file)}: {where} {expected}, and is {found}. Build the project again.",
         )
 
     def object(self) -> dict[str, Any]:
