@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tracedesk.cli.console import Console, Failed, Misuse, pass_console, sentence, short_path, size_text
+from tracedesk.cli.console import (
+    Console,
+    Failed,
+    Misuse,
+    pass_console,
+    print_json,
+    sentence,
+    short_path,
+    size_text,
+)
 from tracedesk.cli.frame import DeskGroup
 from tracedesk.primitives import json
-from tracedesk.primitives.text import sanitize_terminal
+from tracedesk.primitives.text import escape_controls, sanitize_terminal
 
 if TYPE_CHECKING:
     from tracedesk.backtest.importing import Imported
@@ -101,7 +110,7 @@ def show(console: Console, run: str) -> None:
         document = _show_document(entry, recording)
     if console.json:
         # A configuration may hold decimals, which keep their digits here as everywhere.
-        click.echo(json.dumps(document))
+        print_json(json.dumps(document).decode())
     else:
         _print_run(document)
 
@@ -245,8 +254,9 @@ def _pour(recording: Recording) -> None:
     from tracedesk.backtest.export import jsonl
 
     out = sys.stdout.buffer
+    is_shown = sys.stdout.isatty()
     for line in jsonl(recording):
-        out.write(line)
+        out.write(escape_controls(line.decode()).encode() if is_shown else line)
     out.flush()
 
 

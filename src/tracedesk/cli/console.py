@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracedesk.primitives.text import sanitize_terminal
+from tracedesk.primitives.text import escape_controls, sanitize_terminal
 
 if TYPE_CHECKING:
     from tracedesk.config import Origin, Settings
@@ -37,7 +37,10 @@ class Console:
 
     def answer(self, value: Any, text: str) -> None:
         """Print `value` for programs, or `text` for people."""
-        click.echo(json.dumps(value, ensure_ascii=False) if self.json else sanitize_terminal(text))
+        if self.json:
+            print_json(json.dumps(value, ensure_ascii=False))
+        else:
+            click.echo(sanitize_terminal(text))
 
     def note(self, text: str) -> None:
         """Print a remark for people beside the answer."""
@@ -49,7 +52,7 @@ class Console:
         message = sanitize_terminal(message)
         if self.json:
             error = {"error": {"code": code, "message": message}}
-            click.echo(json.dumps(error, ensure_ascii=False), err=self.protocol)
+            print_json(json.dumps(error, ensure_ascii=False), err=self.protocol)
         else:
             click.echo(f"tracedesk: {message}{hint}", err=True)
         return exit_code
@@ -75,6 +78,11 @@ class Console:
             return explain({"home": self.home, **flags})
         except BadSetting as fault:
             raise Misuse(sentence(fault)) from None
+
+
+def print_json(document: str, *, err: bool = False) -> None:
+    """Print a JSON document; a terminal finds no control character in it."""
+    click.echo(escape_controls(document), err=err)
 
 
 def sentence(fault: Exception) -> str:

@@ -11,9 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
-from tracedesk.cli.console import Console
+from tracedesk.cli.console import Console, print_json
 from tracedesk.errors import ToolError
 from tracedesk.exchange.settings import Exchange
 from tracedesk.primitives import time
@@ -323,7 +321,7 @@ class Watch:
 
     def _print(self, console: Console, seen: Document) -> None:
         if console.json:
-            click.echo(json.dumps(seen, ensure_ascii=False))
+            print_json(json.dumps(seen, ensure_ascii=False))
             return
         from rich.console import Console as Terminal
 

@@ -7,7 +7,7 @@ import shutil
 import sys
 from typing import Final, Literal, TextIO
 
-from tracedesk.primitives.text import sanitize_terminal
+from tracedesk.primitives.text import escape_controls, sanitize_terminal
 
 Style = Literal["bar", "lines", "silent"]
 
@@ -63,4 +63,4 @@ def picture(label: str, done: float, total: float | None, message: str | None) -
 
 def _line(label: str, done: float, total: float | None, message: str | None) -> str:
     document = {"job": label, "done": done, "total": total, "message": message}
-    return json.dumps({"progress": document}, ensure_ascii=False)
+    return escape_controls(json.dumps({"progress": document}, ensure_ascii=False))

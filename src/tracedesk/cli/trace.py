@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tracedesk.cli.atlas import asked
-from tracedesk.cli.console import Console, Failed, Misuse, pass_console, table
+from tracedesk.cli.console import Console, Failed, Misuse, pass_console, print_json, table
 from tracedesk.cli.frame import DeskGroup
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def export(console: Console, attempt: str, form: str) -> None:
         raise Failed(" ".join((f"No attempt {attempt!r} was recorded.", *late)))
     for warning in late:
         console.note(warning)
-    click.echo(json.dumps(exported(Attempt.of(found))))
+    print_json(json.dumps(exported(Attempt.of(found))).decode())
 
 
 @trace.command()

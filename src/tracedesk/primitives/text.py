@@ -29,6 +29,8 @@ _ESCAPES = re.compile(
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
 
+_CONTROLS = re.compile(r"[\x7f-\x9f]")
+
 _MARKDOWN = re.compile(
     r"[\\`*_{}\[\]<>|~#&$@^]"
     r"|(?<=www)\.|:(?=//)"
@@ -66,6 +68,15 @@ def escape_markdown(text: str) -> str:
 def sanitize_terminal(text: str) -> str:
     """Return the text without escape sequences and without control characters other than tab and newline."""
     return _ESCAPES.sub("", text)
+
+
+def escape_controls(document: str) -> str:
+    """Return a JSON document with DEL and the C1 controls as JSON escapes: a terminal would obey them raw."""
+    return document if document.isascii() and "\x7f" not in document else _CONTROLS.sub(_as_json, document)
+
+
+def _as_json(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def _escaped(match: re.Match[str]) -> str:
