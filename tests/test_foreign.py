@@ -20,7 +20,7 @@ from tracedesk.toolsets import built, load
 def test_the_words_of_strangers_are_found_where_they_are_spoken() -> None:
     order = INJECTIONS[0]
     answer = {"summary": f"Doc: «{order}»", "note": order, "rows": [{"text": order}]}
-    assert [path for path, _ in spoken(answer, {"rows[]": "rows"})] == ["note"]
+    assert [path for path, _ in spoken(answer, {"rows": ["rows[]"]})] == ["note"]
 
 
 def test_a_quotation_cannot_be_closed_from_inside() -> None:
@@ -44,9 +44,22 @@ def test_an_order_without_blanks_is_quoted_and_a_short_name_is_not() -> None:
 
 def test_the_foreign_details_of_a_refusal_are_named_where_they_are() -> None:
     assert foreign.fields_of_refusal({"venueMessage": "x", "httpStatus": 400}) == {
-        "error.details.venueMessage": "exchange"
+        "exchange": ["error.details.venueMessage"]
     }
     assert foreign.fields_of_refusal(None) == {}
+
+
+def test_an_answer_names_the_foreign_fields_that_it_has() -> None:
+    compact: dict[str, Any] = {"separators": (",", ":")}
+    page: dict[str, Any] = {"events": [{"properties": {"tables": []}}], "metadata": {}}
+    named = foreign.fields_in("get_events_by_type", json.dumps(page, **compact).encode())
+    assert named == {"recorded events": ["events[].properties"]}
+    hiding: dict[str, Any] = {"events": [{"properties": {"tables": []}}], "tables": [{"rows": [["x"]]}]}
+    for answer in (hiding, dict(reversed(hiding.items()))):
+        named = foreign.fields_in("get_events_by_type", json.dumps(answer, **compact).encode())
+        assert named == {"recorded events": ["events[].properties", "tables[]"]}
+    assert foreign.fields_in("get_events_by_type", b'{"events":[],"tables":[]}') == {}
+    assert foreign.fields_in("dump_lcov", b"{}") == {"file names": ["$"]}
 
 
 def test_every_foreign_field_is_one_of_a_served_tool_or_resource() -> None:

@@ -14,8 +14,9 @@ from tests.exchange import desks
 from tests.exchange.test_tools import READS
 from tests.fixtures.foreign import distinct, judged, spoken, tools_of
 from tests.fixtures.injections import INJECTIONS
-from tests.support import Reply, run
+from tests.support import Reply, run, until
 from tracedesk.exchange.client.calling import Caller, Request
+from tracedesk.exchange.units import units
 
 Place = tuple[str, ...]
 
@@ -111,9 +112,20 @@ def _forget(agent: desks.Agent) -> None:
     """Have the listing and the reports asked for again, and the orders of the last seconds not counted."""
     site = agent.provider.link.current
     assert site is not None
-    site.feeds.listing._asked = float("-inf")
-    site.client.public.limits._orders.clear()
+    site.feeds.listing._asked = float("-inf")  # pyright: ignore[reportPrivateUsage]
+    site.client.public.limits._orders.clear()  # pyright: ignore[reportPrivateUsage]
     agent.provider.reports.clear()
+
+
+async def _stirred(agent: desks.Agent) -> None:
+    """Change the book, so that the followed one is of now; orders are not judged on an old one."""
+    site = agent.provider.link.current
+    market = site.feeds.market("BTCUSDT") if site is not None else None
+    if market is None:
+        return
+    before = market.sync.last_update_id
+    agent.market.exchange.venue.flow_limit("BTCUSDT", "BUY", units("49000"), units("0.01"))
+    await until(lambda: market.sync.last_update_id != before)
 
 
 ROOMY = {"max_orders_per_minute": 0, "max_open_orders": 0, "max_day_notional": 0}
@@ -163,12 +175,14 @@ def test_a_lying_venue_gives_no_orders_in_the_desks_voice(tmp_path: Path, lies: 
 
             async def order() -> None:
                 lie, lies.lie = lies.lie, None
+                await _stirred(agent)
                 token = (await owner.call("preview_order", **desks.BUY))["preview_token"]
                 lies.lie = lie
                 await tool("place_order", **desks.BUY, preview_token=token)
 
             async def cancelled() -> None:
                 lie, lies.lie = lies.lie, None
+                await _stirred(agent)
                 placed = await owner.placed()
                 lies.lie = lie
                 await tool("cancel_order", symbol="BTCUSDT", order_id=placed["order_id"])
@@ -182,6 +196,7 @@ def test_a_lying_venue_gives_no_orders_in_the_desks_voice(tmp_path: Path, lies: 
             await _each_lie(owner, lies, lambda: tool("preview_order", **desks.BUY))
             await _each_lie(owner, lies, order, "order")
             await _each_lie(owner, lies, cancelled, "order")
+            await _stirred(agent)
             placed = await owner.placed()
             which = {"symbol": "BTCUSDT", "order_id": placed["order_id"]}
             await _each_lie(owner, lies, lambda: tool("get_order", **which))

@@ -83,9 +83,11 @@ def test_news_brokers_and_notes_give_no_orders_in_the_desks_voice(tmp_path: Path
             news = await ask("get_news", symbols=["AAPL", "IBM"], hours_back=48)
             assert len(news["news"]) > 50
             await ask("get_fundamentals", symbols=["AAPL"])
+            noted: Any = None
             for order in INJECTIONS:
                 noted = await ask("log_event", event_type="signal", data={"note": order, order: 1})
-            for ref in (*news["source_refs"], noted["event_id"], *noted["source_refs"]):
+            refs: list[str] = [*news["source_refs"], noted["event_id"], *noted["source_refs"]]
+            for ref in refs:
                 for tool in ("get_source", "trace"):
                     judged(tool, await agent.client.call(tool, {"ref": ref}), found)
             broker = agent.trader.broker = cast("Any", Lying())

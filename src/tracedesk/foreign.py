@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -11,7 +11,7 @@ from tracedesk import contracts
 from tracedesk.primitives.text import strip_invisible
 
 META_KEY: Final = "tracedesk/foreign"
-"""In `_meta`: the fields of an answer that strangers wrote, each with the kind of source it comes from."""
+"""In `_meta`: the fields of an answer that strangers wrote, by the kind of their source."""
 
 REFUSAL: Final = "refusal"
 """The name under which the foreign details of refusals are declared, whatever the tool."""
@@ -19,6 +19,9 @@ _DETAILS: Final = "error.details."
 
 OPENING: Final = "«"
 CLOSING: Final = "»"
+_WHOLE: Final = "$"
+"""The field that stands for a whole answer."""
+_HEAD: Final = re.compile(r"[.\[]")
 _INNER: Final = str.maketrans({OPENING: "‹", CLOSING: "›"})
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,@+\-/:#$%()\[\]=]{0,80}")
 _WORD: Final = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}")
@@ -65,19 +68,46 @@ def closed(text: str) -> str:
     return f"{text}{CLOSING}" if text.count(OPENING) > text.count(CLOSING) else text
 
 
+Named = dict[str, list[str]]
+"""Fields of an answer that strangers wrote, by the kind of their source."""
+
+
 @cache
-def _declared() -> Mapping[str, Mapping[str, str]]:
+def _declared() -> Mapping[str, Named]:
     return contracts.foreign()
 
 
-def fields(name: str) -> Mapping[str, str]:
-    """Return the foreign fields of a tool's or a resource's answer, each with the kind of its source."""
+def fields(name: str) -> Named:
+    """Return the foreign fields of a tool's or a resource's answer."""
     return _declared().get(name, {})
 
 
-def fields_of_refusal(details: Mapping[str, object] | None) -> dict[str, str]:
-    """Return the foreign fields of a refusal with these details, each with the kind of its source."""
-    if not details:
-        return {}
-    found = _declared()[REFUSAL].items()
-    return {field: source for field, source in found if field.removeprefix(_DETAILS) in details}
+def fields_in(name: str, body: bytes) -> Named:
+    """Return the foreign fields that an answer of a tool or resource, a JSON document, has with content."""
+    return _those(fields(name), lambda field: _holds(body, field))
+
+
+def fields_of_refusal(details: Mapping[str, object] | None) -> Named:
+    """Return the foreign fields of a refusal with these details."""
+    return (
+        _those(_declared()[REFUSAL], lambda field: field.removeprefix(_DETAILS) in details) if details else {}
+    )
+
+
+def _those(named: Named, chosen: Callable[[str], bool]) -> Named:
+    found = {source: [field for field in paths if chosen(field)] for source, paths in named.items()}
+    return {source: paths for source, paths in found.items() if paths}
+
+
+def _holds(body: bytes, field: str) -> bool:
+    """True where a member of this name is no empty list; one that a stranger named so counts too."""
+    if field == _WHOLE:
+        return True
+    member = f'"{_HEAD.split(field, 1)[0]}":'.encode()
+    place = body.find(member)
+    while place >= 0:
+        place += len(member)
+        if not body.startswith(b"[]", place):
+            return True
+        place = body.find(member, place)
+    return False

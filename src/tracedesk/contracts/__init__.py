@@ -52,13 +52,9 @@ def deviations() -> tuple[Deviation, ...]:
     return tuple(Deviation(**entry) for entry in _read("deviations.json"))
 
 
-def foreign() -> dict[str, dict[str, str]]:
-    """Return, by tool or resource, the answer's fields that strangers wrote, each with its kind of source."""
-    by_source: dict[str, dict[str, list[str]]] = _read("foreign.json")
-    return {
-        name: {path: source for source, paths in sources.items() for path in paths}
-        for name, sources in by_source.items()
-    }
+def foreign() -> dict[str, dict[str, list[str]]]:
+    """Return, by tool or resource, the answer's fields that strangers wrote, by the kind of their source."""
+    return _read("foreign.json")
 
 
 def restore(toolset: str, tool: str) -> Contract:

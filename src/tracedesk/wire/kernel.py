@@ -518,7 +518,10 @@ def _raise_refusal(reply: Reply) -> None:
 
 def _facts(declared: Tool | Resource, reply: Reply) -> dict[str, Any]:
     """The facts of an answer for its `_meta`, with the fields that strangers wrote."""
-    written = {} if reply.is_error or reply.kind == "input" else dict(foreign.fields(declared.name))
+    if reply.kind == "json":
+        written = foreign.fields_in(declared.name, reply.body)
+    else:
+        written = {} if reply.is_error or reply.kind == "input" else dict(foreign.fields(declared.name))
     return {**(reply.meta or {}), **({foreign.META_KEY: written} if written else {})}
 
 
