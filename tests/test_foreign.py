@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.backtest import desks as runs
 from tests.codegraph import desks as code
-from tests.fixtures.foreign import QUOTATION, judged, spoken
+from tests.fixtures.foreign import QUOTATION, distinct, judged, spoken, tools_of
 from tests.fixtures.injections import INJECTIONS, ORDERS
 from tests.support import run
 from tracedesk import contracts, foreign
@@ -89,12 +89,17 @@ def _project(folder: Path) -> Path:
 def test_code_and_attempts_give_no_orders_in_the_desk_s_voice(tmp_path: Path) -> None:
     project = _project(tmp_path / "project")
 
+    asked: set[str] = set()
+
     async def main() -> list[Any]:
         found: list[Any] = []
         async with code.agent(tmp_path / "home", project, max_tokens=200_000) as agent:
 
             async def ask(tool: str, **arguments: Any) -> Any:
-                return judged(tool, await agent.raw(tool, arguments), found)
+                asked.add(tool)
+                reply = await agent.raw(tool, arguments)
+                assert not reply.json["result"]["isError"], reply.json
+                return judged(tool, reply, found)
 
             index = await ask("graph_index_project", project_root=str(project), files=["."])
             for file in index["indexed_files"]:
@@ -114,7 +119,18 @@ def test_code_and_attempts_give_no_orders_in_the_desk_s_voice(tmp_path: Path) ->
                 await ask("get_source", ref=view["attempt"]["ref"])
                 await ask("trace", ref=view["attempt"]["ref"])
             await ask("etg_timeline")
-            await ask("graph_neighbors", name="f1")
+            await ask("graph_neighbors", symbol="f1")
+            await ask("desk_status")
+            for number, order in enumerate(INJECTIONS[::9]):
+                changed = {"added_or_modified": ["m1.py", f"{order} 0.py".replace("/", " ")]}
+                await ask("graph_update_files", project_root=str(project), deleted=[f"{order}.py"], **changed)
+                await ask("graph_neighbors", file=f"m{9 * number}.py")
+            attempts = [f"tracedesk://codegraph/attempts/a{number}" for number in range(7)]
+            for uri in (index["report"], *attempts):
+                page = (await agent.client.modern("resources/read", {"uri": uri})).json["result"]
+                for part in page["contents"]:
+                    declared = part["_meta"][foreign.META_KEY]
+                    found.extend((uri, *each) for each in spoken(json.loads(part["text"]), declared))
             prompt = await agent.client.modern(
                 "prompts/get", {"name": "what_was_tried", "arguments": {"problem": "why does it fail"}}
             )
@@ -122,7 +138,8 @@ def test_code_and_attempts_give_no_orders_in_the_desk_s_voice(tmp_path: Path) ->
             found.extend(("what_was_tried", *each) for each in spoken(words, {}))
         return found
 
-    assert run(main()) == []
+    assert distinct(run(main())) == {}
+    assert asked == tools_of("codegraph") | tools_of("desk")
 
 
 def _events(order: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -148,15 +165,19 @@ def _recorded(home: Path) -> str:
 
 
 def test_a_recorded_run_gives_no_orders_in_the_desk_s_voice(tmp_path: Path) -> None:
-    id = _recorded(tmp_path)
+    id, other = _recorded(tmp_path), _recorded(tmp_path)
     kinds = [kind for kind, _ in _events("")]
+    asked: set[str] = set()
 
     async def main() -> list[Any]:
         found: list[Any] = []
         async with runs.agent(tmp_path, max_tokens=1_000_000) as agent:
 
             async def ask(tool: str, **arguments: Any) -> Any:
-                return judged(tool, await agent.raw(tool, **arguments), found)
+                asked.add(tool)
+                reply = await agent.raw(tool, **arguments)
+                assert not reply.json["result"]["isError"], reply.json
+                return judged(tool, reply, found)
 
             for kind in kinds:
                 page = await ask("get_events_by_type", runId=id, eventType=kind, pageSize=200)
@@ -171,13 +192,19 @@ def test_a_recorded_run_gives_no_orders_in_the_desk_s_voice(tmp_path: Path) -> N
             await ask("get_validation_errors", runId=id)
             await ask("query_event_sequence", runId=id)
             await ask("get_state_snapshot", runId=id, timestamp="2025-01-02T15:00:00Z")
-            await ask("compare_runs", runIds=[id, id])
+            await ask("compare_runs", runId=id, otherRunId=other)
+            times = {"startTime": "2025-01-02T14:29:00Z", "endTime": "2025-01-02T15:00:00Z"}
+            await ask("state_delta", runId=id, **times)
+            for order in INJECTIONS[::9]:
+                symbol = {"entityType": "SecuritySymbol", "entityValue": order}
+                await ask("get_events_by_entity", runId=id, **symbol)
             path = {"eventType": "OrderRejection", "propertyPath": "$.Quantity", "groupBy": "RejectionReason"}
             await ask("aggregate_metrics", runId=id, **path)
             await ask("aggregate_metrics", runId=id, **{**path, "eventType": "TradeExecution"})
         return found
 
-    assert run(main()) == []
+    assert distinct(run(main())) == {}
+    assert asked | tools_of("desk") == tools_of("backtest") | tools_of("desk")
 
 
 def test_a_head_of_several_lines_that_is_cut_leaves_no_quotation_open() -> None:
