@@ -47,6 +47,11 @@ def quoted(text: str) -> str:
     return text if is_plain(text) else block(text)
 
 
+def named(text: str) -> str:
+    """Return a stranger's text as a value in a sentence: between marks, or in plain quotes if it is plain."""
+    return f"'{text}'" if is_plain(text) else block(text)
+
+
 def listed(names: Sequence[str]) -> str:
     """Return strangers' names as a list, between marks as a whole unless each is plain."""
     text = ", ".join(names)
@@ -68,34 +73,34 @@ def closed(text: str) -> str:
     return f"{text}{CLOSING}" if text.count(OPENING) > text.count(CLOSING) else text
 
 
-Named = dict[str, list[str]]
+Fields = dict[str, list[str]]
 """Fields of an answer that strangers wrote, by the kind of their source."""
 
 
 @cache
-def _declared() -> Mapping[str, Named]:
+def _declared() -> Mapping[str, Fields]:
     return contracts.foreign()
 
 
-def fields(name: str) -> Named:
+def fields(name: str) -> Fields:
     """Return the foreign fields of a tool's or a resource's answer."""
     return _declared().get(name, {})
 
 
-def fields_in(name: str, body: bytes) -> Named:
+def fields_in(name: str, body: bytes) -> Fields:
     """Return the foreign fields that an answer of a tool or resource, a JSON document, has with content."""
     return _those(fields(name), lambda field: _holds(body, field))
 
 
-def fields_of_refusal(details: Mapping[str, object] | None) -> Named:
+def fields_of_refusal(details: Mapping[str, object] | None) -> Fields:
     """Return the foreign fields of a refusal with these details."""
     return (
         _those(_declared()[REFUSAL], lambda field: field.removeprefix(_DETAILS) in details) if details else {}
     )
 
 
-def _those(named: Named, chosen: Callable[[str], bool]) -> Named:
-    found = {source: [field for field in paths if chosen(field)] for source, paths in named.items()}
+def _those(declared: Fields, chosen: Callable[[str], bool]) -> Fields:
+    found = {source: [field for field in paths if chosen(field)] for source, paths in declared.items()}
     return {source: paths for source, paths in found.items() if paths}
 
 

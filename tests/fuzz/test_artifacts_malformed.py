@@ -102,7 +102,7 @@ def test_a_broken_file_of_foundry_is_named_with_its_folder(tmp_path: Path) -> No
     root = foundry(tmp_path / "p")
     artifact = next((root / "out" / "Ledger.sol").glob("Ledger.json"))
     put(artifact, {**json.loads(artifact.read_text()), "id": "zero"})
-    assert refusal(root).startswith("Ledger.sol/Ledger.json: id must be a whole number")
+    assert refusal(root).startswith("«Ledger.sol/Ledger.json»: id must be a whole number")
     put(root / "out/build-info/b1.json", {"source_id_to_path": {"x": "src/Ledger.sol"}})
     assert refusal(root).startswith("build-info/b1.json: source_id_to_path.x must be listed under the number")
 

@@ -545,8 +545,8 @@ def test_what_a_corpus_holds_that_cannot_be_run_is_told_and_the_rest_is_used(hom
     started(home, vault(home.parent), corpusDir=str(corpus), testLimit=2_000).wait()
     status, found = asked(home, ("campaign_status", {}), ("inspect_corpus_transactions", {"limit": 4}))
     assert status["warnings"] == [
-        "corpus: 2 sequences were left out; first coverage/bad.txt: not JSON: "
-        "Expecting value: line 1 column 1 (char 0).",
+        "corpus: 2 sequences were left out; first «coverage/bad.txt: not JSON: "
+        "Expecting value: line 1 column 1 (char 0)».",
         "corpus: no contract has gone(bool); such calls are made as bare data.",
     ]
     calls = sorted(row["call"] for row in found["transactions"])

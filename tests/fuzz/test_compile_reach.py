@@ -86,7 +86,7 @@ def test_a_setting_of_the_project_that_leads_outside_is_refused(home: Path, sett
 def test_a_remapping_of_the_caller_that_leads_outside_is_refused(home: Path) -> None:
     write(home, **{"A.sol": HEAD + 'import "@x/S.sol"; contract A {}'})
     message = refusal(home / "A.sol", home, remappings=(f"@x/={home.parent}/out/",))
-    assert message.startswith("remappings: '@x/=")
+    assert message.startswith("remappings: «@x/=")
 
 
 @pytest.mark.parametrize("file", ["A.sol", "foundry.toml", "remappings.txt", "B.sol", "lib"])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from tracedesk.foreign import quoted
+from tracedesk.foreign import named
 from tracedesk.fuzz import haskell
 
 Json = Any
@@ -120,7 +120,7 @@ def write(kind: str, value: Json) -> Json:
         case "function":
             return _tag("AbiFunction", haskell.shown(_bytes(value)))
         case _:
-            raise BadValue(f"{quoted(str(kind)[:80])} is no ABI type")
+            raise BadValue(f"{named(str(kind)[:80])} is no ABI type")
 
 
 def _write_sized(name: str, size: int, value: Json) -> Json:
@@ -141,7 +141,7 @@ def write_type(kind: str) -> Json:
     if sized := _SIZED.fullmatch(kind):
         return _tag({name: tag for tag, name in _SIZES.items()}[sized[1]], int(sized[2]))
     if kind not in _TAGS:
-        raise BadValue(f"{quoted(str(kind)[:80])} is no ABI type")
+        raise BadValue(f"{named(str(kind)[:80])} is no ABI type")
     return {"tag": _TAGS[kind]}
 
 

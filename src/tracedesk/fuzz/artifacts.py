@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tracedesk.foreign import quoted
+from tracedesk.foreign import named, quoted
 from tracedesk.fuzz.bytecode import PUSH32, instructions, library_address
 from tracedesk.fuzz.project import Abi, Code, CompileError, Contract, Link, Source
 from tracedesk.fuzz.reach import ANYWHERE, LARGEST_OUTPUT, Reach
@@ -62,7 +62,7 @@ def _load(path: Path, reach: Reach, name: str = "") -> Told:
 
 def foundry(root: Path, out: str, reach: Reach = ANYWHERE) -> Reading | None:
     """What `forge build` left in its output folder; none when there is nothing."""
-    folder = reach.keep(root / out, f"foundry.toml: out: {quoted(out[:120])}")
+    folder = reach.keep(root / out, f"foundry.toml: out: {named(out[:120])}")
     tables = _id_tables(folder / "build-info", reach)
     if not tables:
         return None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tracedesk.foreign import quoted
+from tracedesk.foreign import named, quoted
 from tracedesk.fuzz.compile import Options
 from tracedesk.fuzz.config import BadConfig, Config
 from tracedesk.fuzz.limits import Budget
@@ -66,7 +66,7 @@ def _chosen(found: Options, key: str, name: str, value: str) -> Options | None:
             return replace(found, optimizer_runs=found.optimizer_runs or 200)
         case "--optimize-runs":
             if not value.isdigit():
-                raise BadConfig(key, f"--optimize-runs needs a number, not {quoted(value[:120])}.")
+                raise BadConfig(key, f"--optimize-runs needs a number, not {named(value[:120])}.")
             return replace(found, optimizer_runs=int(value))
         case "--via-ir":
             return replace(found, via_ir=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from tracedesk.foreign import quoted
+from tracedesk.foreign import named
 from tracedesk.fuzz import abi_tags, haskell
 from tracedesk.primitives import json
 
@@ -106,7 +106,7 @@ def _read_call(call: Any) -> Any:
         case "NoCall", _:
             return None
         case _:
-            raise ValueError(f"{quoted(str(tag)[:80])} is no call")
+            raise ValueError(f"{named(str(tag)[:80])} is no call")
 
 
 def _word(value: Any, key: str, bits: int = 256) -> int:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tracedesk.foreign import listed, quoted
+from tracedesk.foreign import listed, named
 from tracedesk.fuzz import lcov, lines, marked, native, page
 from tracedesk.fuzz.config import Config, Format
 from tracedesk.fuzz.lines import ContractMap, Coverage, Tally
@@ -100,7 +100,7 @@ def chosen(whole: Summary, contract: str | None) -> Summary:
             return {"contracts": [kept], "overallCoverage": row["lineCoverage"], **counts}
     known = [str(row["name"]) for row in rows]
     there = listed(known) or "none"
-    message = f"contract: '{quoted(contract[:80])}' is not part of this campaign. There are: {there}."
+    message = f"contract: {named(contract[:80])} is not part of this campaign. There are: {there}."
     raise invalid("UNKNOWN_CONTRACT", message, known=known)
 
 

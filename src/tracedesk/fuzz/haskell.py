@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tracedesk.foreign import quoted
+from tracedesk.foreign import named
 
 _NAMES: Final[tuple[str, ...]] = (
     *("NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "a", "b", "t", "n", "v", "f", "r", "SO", "SI"),
@@ -69,7 +69,7 @@ def _escaped(byte: int, char: str) -> str:
 def read(literal: str) -> bytes:
     """The bytes that a literal shows; raises `ValueError` for anything else."""
     if len(literal) < 2 or literal[0] != '"' or literal[-1] != '"':
-        raise ValueError(f"{quoted(literal[:40])} is not a byte string in quotes")
+        raise ValueError(f"{named(literal[:40])} is not a byte string in quotes")
     found = bytearray()
     place, end = 1, len(literal) - 1
     while place < end:
@@ -78,7 +78,7 @@ def read(literal: str) -> bytes:
         else:
             match = _ESCAPE.match(literal, place, end)
             if match is None:
-                raise ValueError(f"{quoted(literal[place : place + 8])} is no escape of a byte string")
+                raise ValueError(f"{named(literal[place : place + 8])} is no escape of a byte string")
             code, place = _code(match), match.end()
         if code is not None:
             if code > 255:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from tracedesk.foreign import quoted
+from tracedesk.foreign import named, quoted
 from tracedesk.fuzz.braces import hidden
 from tracedesk.fuzz.pragma import Pragma, pragmas
 from tracedesk.fuzz.project import CompileError, Source
@@ -38,7 +38,7 @@ class Remapping:
         before, equals, target = text.strip().partition("=")
         if not equals or not before:
             raise CompileError(
-                "BAD_REMAPPING", f"remappings: {quoted(text[:120])} is not context:prefix=target."
+                "BAD_REMAPPING", f"remappings: {named(text[:120])} is not context:prefix=target."
             )
         context, colon, prefix = before.rpartition(":")
         return cls(context if colon else "", prefix, target)
@@ -125,7 +125,7 @@ def _folder(profile: Mapping[str, Any], key: str, root: Path, reach: Reach) -> s
     name: Any = profile.get(key, key)
     if not isinstance(name, str) or not name or "\0" in name:
         raise _bad(key, "the name of a folder")
-    reach.keep(root / name, f"foundry.toml: {key}: {quoted(name[:120])}")
+    reach.keep(root / name, f"foundry.toml: {key}: {named(name[:120])}")
     if not (root / name).resolve().is_relative_to(root):
         # Else a project could have every folder of the machine walked through.
         raise _bad(key, "a folder of the project")
@@ -133,7 +133,7 @@ def _folder(profile: Mapping[str, Any], key: str, root: Path, reach: Reach) -> s
 
 
 def _kept(remapping: Remapping, root: Path, reach: Reach) -> Remapping:
-    reach.keep(root / remapping.target, f"remappings: {quoted(str(remapping)[:120])}")
+    reach.keep(root / remapping.target, f"remappings: {named(str(remapping)[:120])}")
     return remapping
 
 
@@ -154,7 +154,7 @@ def _compiler(profile: Mapping[str, Any]) -> dict[str, Any]:
 def _inferred(root: Path, libraries: Iterable[str], reach: Reach) -> Iterator[Remapping]:
     """As Foundry does: `lib/name/src` (or contracts, or the folder itself) answers to `name/`."""
     for library in libraries:
-        folder = reach.keep(root / library, f"foundry.toml: libs: {quoted(library[:120])}")
+        folder = reach.keep(root / library, f"foundry.toml: libs: {named(library[:120])}")
         if library.endswith("node_modules") or not folder.is_dir():
             continue
         for child in sorted(path for path in folder.iterdir() if reach.holds(path) and path.is_dir()):
@@ -238,7 +238,7 @@ class Sources:
 
     def _file(self, name: str, importer: str) -> Path:
         for path in (self._root / name, *(self._root / below / name for below in _BELOW)):
-            self._reach.keep(path, f"{quoted(importer)}: imports {quoted(name[:200])}, which")
+            self._reach.keep(path, f"{quoted(importer)}: imports {named(name[:200])}, which")
             if self._reach.has(path):
                 return path
         for folder in self._root.parents:
@@ -246,7 +246,7 @@ class Sources:
                 return folder / "node_modules" / name
         raise CompileError(
             "NO_SOURCE",
-            f"{quoted(importer)}: imports {quoted(name[:200])}, which is neither in {self._root.name}/ nor "
+            f"{quoted(importer)}: imports {named(name[:200])}, which is neither in {self._root.name}/ nor "
             "its node_modules. Install it, or add a remapping in remappings.txt or foundry.toml.",
             importer=importer,
             imported=name,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tracedesk.foreign import quoted
+from tracedesk.foreign import named
 from tracedesk.fuzz import native
 from tracedesk.fuzz.amounts import wei
 from tracedesk.fuzz.audit import AuditLog, Command, Counters
@@ -81,7 +81,7 @@ class Steering:
                 return {"success": False, "message": ENDED, "prioritizedFunctions": self.prioritized}
             self._prioritized.add(signature)
             told = native.read(self._campaign.prioritize(self._ids(self._prioritized), _at(at)))
-            message = f"Prioritized function '{quoted(signature)}'"
+            message = f"Prioritized function {named(signature)}"
             if not self._target.matching(signature):
                 message += "; no contract has it yet, so calls stay evenly spread until one does"
             answer: Answer = {"success": True, "message": message, "prioritizedFunctions": self.prioritized}
@@ -109,7 +109,7 @@ class Steering:
             self._refuse_nothing_left(wanted)
             self._avoided = wanted
             told = native.read(self._campaign.avoid(self._ids(wanted), _at(at)))
-            message = f"{'Avoiding' if args['avoid'] else 'Calling again'} function '{quoted(signature)}'"
+            message = f"{'Avoiding' if args['avoid'] else 'Calling again'} function {named(signature)}"
             if not self._target.matching(signature):
                 message += "; no contract has it yet"
             answer: Answer = {"success": True, "message": message, "avoidedFunctions": self.avoided}

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from tracedesk.errors import ToolError
-from tracedesk.foreign import listed, quoted
+from tracedesk.foreign import listed, named, quoted
 from tracedesk.fuzz import native
 from tracedesk.fuzz.abi import Form, Member
 from tracedesk.fuzz.keccak import keccak
@@ -217,7 +217,7 @@ class Target:
 
     def _no_function(self, where: str, text: str, name: str) -> ToolError:
         known = sorted({f.name for p in self.places for f in p.functions})
-        problem = f"calls '{quoted(name[:80])}', which is no function of the target. There are: {_few(known)}"
+        problem = f"calls {named(name[:80])}, which is no function of the target. There are: {_few(known)}"
         child = next((f for f in self.all if name in (f.name, *_qualified(f.contract, f.name))), None)
         if child is not None and not _PLACED.fullmatch(name):
             written = f"{quoted(child.contract)}$0x…${quoted(child.name)}(…)"
@@ -341,7 +341,7 @@ def _function(contract: str, document: Mapping[str, Any]) -> Function:
 
 def _unreadable(where: str, text: str, problem: str, **details: Any) -> ToolError:
     shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
-    return invalid("PARSE_ERROR", f"{where}: '{quoted(shown)}' {problem}.", argument=where, **details)
+    return invalid("PARSE_ERROR", f"{where}: {shown!r} {problem}.", argument=where, **details)
 
 
 def _few(names: Iterable[str]) -> str:
