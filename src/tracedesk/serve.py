@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tracedesk import logs
 from tracedesk.config import Settings
 from tracedesk.contract import Toolset
+from tracedesk.primitives.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
     from tracedesk.desk import Desk
@@ -205,3 +206,4 @@ def _settle() -> None:
     # client's document may have half a million. The last one lets old objects be walked as seldom as before.
     gc.set_threshold(10_000, 2, 250)
     gc.enable()
+    give_back_large_blocks()
