@@ -39,7 +39,7 @@ def test_the_largest_comes_first_and_what_has_no_price_last() -> None:
 def test_the_page_names_the_quote_asset_the_sum_and_the_gaps() -> None:
     shown = worth_table(valued({"BTC": Decimal(1), "X|Y": Decimal(1)}, PRICES, "USDT"), "USDT")
     assert "Worth (USDT)" in shown
-    assert "| X\\|Y | 1.00000000 | — | — | — | no price |" in shown
+    assert "| «X\\|Y» | 1.00000000 | — | — | — | no price |" in shown
     assert shown.endswith("Total: 50000.00000000 USDT.")
 
 

@@ -1,25 +1,31 @@
 //! Whether a text could hold a secret: never no where the rules would find one, now and then yes for nothing.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-/// The words of three letters in the English list of BIP-39; most of prose has others.
-const SHORT_WORDS: &str = "\
-act|add|age|aim|air|all|any|arm|art|ask|bag|bar|bid|box|boy|bus|can|car|cat|cry|cup|\
-dad|day|dog|dry|egg|end|era|eye|fan|fat|fee|few|fit|fix|fly|fog|fox|fun|gap|gas|gun|\
-gym|hat|hen|hip|hub|ice|ill|jar|job|joy|key|kid|kit|lab|law|leg|mad|man|mix|mom|net|\
-now|nut|oak|off|oil|old|one|own|pen|pet|pig|put|raw|rib|rug|run|sad|say|sea|shy|six|\
-ski|spy|sun|tag|ten|tip|toe|top|toy|try|two|use|van|way|web|wet|win|you|zoo";
+/// The English list of BIP-39, of which wallet phrases are made.
+static WORDS: LazyLock<HashSet<&'static [u8]>> = LazyLock::new(|| {
+    include_str!("../../../src/tracedesk/primitives/data/bip39_english.txt")
+        .split_ascii_whitespace()
+        .map(str::as_bytes)
+        .collect()
+});
+
+const FEWEST: usize = 12;
+const LONGEST_WORD: usize = 8;
+/// Signs that may stand between the words of a phrase; those of several bytes are allowed too.
+const BETWEEN: &[u8] = b" \t\r\n\x0b\x0c\x1c\x1d\x1e\x1f,\"'\\_|/;+*-%20";
 
 /// What each rule needs in the text; the rules themselves, and all that looks back, are in Python.
 static CASELESS: LazyLock<Regex> = LazyLock::new(|| {
     // Blanks may be signs of several bytes, so each stands for up to three of those that are not ASCII.
     let between = r#"\\{0,3}["'`]?[\s\x1c-\x1f\x80-\xff]{0,12}[:=][:=>&string\s\x1c-\x1f\x80-\xff]{0,60}\\{0,3}["'`]?[^\s"'`]{8}"#;
-    // Twelve words that a wallet phrase could be made of; also numbered.
-    let word = format!("(?:{SHORT_WORDS}|[a-z]{{4,8}})");
-    let gap = r#"(?:[ \t\r\n,"']|\\[nrt]?){1,12}"#;
-    let next = r"(?:[ \t\r\n,;]|\\n){1,8}";
+    // Twelve words that a wallet phrase could be made of, numbered or members of an object.
+    let next = r"(?:[\s\x1c-\x1f,;|]|\\n){1,8}";
+    let place = r"[0-9]{1,2}(?:[.):][\s\x1c-\x1f]{0,4}|[ \t]{1,4})";
+    let member = r#""[a-z0-9_ .-]{1,16}":[ ]?"[a-z]{3,8}""#;
     let marks = r#""'`<>{}\\"#;
     let patterns = [
         r"gh[pousr]_|td_|hf_|npm_|k_(?:live|test)_|whsec_|github_pat_".to_owned(),
@@ -31,9 +37,8 @@ static CASELESS: LazyLock<Regex> = LazyLock::new(|| {
         format!(r"(?:secret(?:[_-]?access)?(?:[_-]?key)?|token){between}"),
         format!(r"(?:api|access|private|signing|listen)[_-]?key(?:-id)?{between}"),
         r"hooks\.slack\.com".to_owned(),
-        format!(
-            r"(?:{word}{gap}){{11}}{word}|(?:[0-9]{{1,2}}[.):][ \t]{{0,4}}[a-z]{{3,8}}{next}){{11}}[0-9]"
-        ),
+        format!(r"(?:{place}[a-z]{{3,8}}{next}){{11}}{place}"),
+        format!("{member}(?:,[ ]?{member}){{11}}"),
     ];
     Regex::new(&format!("(?i-u){}", patterns.join("|"))).expect("a valid pattern")
 });
@@ -43,12 +48,60 @@ static CASED: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a valid pattern")
 });
 
-/// Letters that become small ones of ASCII.
-static STRANGE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(?-u)\xc4\xb0|\xe2\x84\xaa").expect("a valid pattern"));
+/// Letters that become small ones of ASCII, and blanks that are not of ASCII: they may stand in a phrase.
+static STRANGE: LazyLock<Regex> = LazyLock::new(|| {
+    let blanks =
+        r"\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8b\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80";
+    Regex::new(&format!(r"(?-u)\xc4\xb0|\xe2\x84\xaa|{blanks}")).expect("a valid pattern")
+});
 
 pub fn may_hold_secrets(text: &[u8]) -> bool {
-    CASED.is_match(text) || CASELESS.is_match(text) || (!text.is_ascii() && STRANGE.is_match(text))
+    CASED.is_match(text)
+        || CASELESS.is_match(text)
+        || may_hold_phrase(text)
+        || (!text.is_ascii() && STRANGE.is_match(text))
+}
+
+/// True when twelve words of the list stand in a row.
+fn may_hold_phrase(text: &[u8]) -> bool {
+    let mut row = 0;
+    let mut at = 0;
+    while at < text.len() {
+        if text[at].is_ascii_alphabetic() {
+            let start = at;
+            at += text[at..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_alphabetic())
+                .count();
+            let is_escaped = start > 0 && text[start - 1] == b'\\';
+            row = if is_listed(&text[start..at]) || (is_escaped && is_listed(&text[start + 1..at]))
+            {
+                row + 1
+            } else {
+                0
+            };
+            if row == FEWEST {
+                return true;
+            }
+        } else {
+            if text[at].is_ascii() && !BETWEEN.contains(&text[at]) {
+                row = 0;
+            }
+            at += 1;
+        }
+    }
+    false
+}
+
+fn is_listed(word: &[u8]) -> bool {
+    if word.len() > LONGEST_WORD {
+        return false;
+    }
+    let mut small = [0; LONGEST_WORD];
+    let small = &mut small[..word.len()];
+    small.copy_from_slice(word);
+    small.make_ascii_lowercase();
+    WORDS.contains(&small[..])
 }
 
 #[cfg(test)]
