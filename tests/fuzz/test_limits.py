@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -198,7 +199,8 @@ def test_a_host_at_its_limit_of_memory_says_so(home: Path, project: Path) -> Non
     path = _put(project, code.document(code.deploying(code.TRUE), code.TRUE, [*code.TEST, wide]))
     status, said, _ = _run(home, "run", path, "--workers", 2, "--test-limit", ENDLESS, "--timeout", 100)
     assert status == 2
-    assert "reached its limit of 260 MiB of memory" in said
+    # A library may crash where it gets no memory; then the limit is named, and not said to be the reason.
+    assert re.search(r"reached its limit of 260 MiB|crashed \([\w ]+\), .* here 260 MiB", said), said
 
 
 @pytest.mark.parametrize("command", ["replay", "shrink"])

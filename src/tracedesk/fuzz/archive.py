@@ -23,6 +23,7 @@ Answer = dict[str, Any]
 _LOOKED_AT: Final = 20_000
 """Events of the journal from which the ring is filled again."""
 KILLED: Final = "the campaign's process was killed"
+_CRASH: Final = re.compile(r"Fatal Python error: ([\w ]+)")
 
 
 class Archive:
@@ -56,13 +57,14 @@ class Archive:
     @cached_property
     def _end(self) -> str:
         """Why a process that did not end in good order ended."""
-        words = log_path(self.folder.home, KIND, self.folder.id)
-        if not words.exists() or not confined.is_out_of_memory(last_words(words)):
-            return KILLED
-        most = self.plan.limits.memory_mb
-        return (
-            f"the campaign's process reached its limit of {most:,} MiB of memory (memory_mb in [fuzz.limits])"
-        )
+        output = log_path(self.folder.home, KIND, self.folder.id)
+        words = last_words(output) if output.exists() else ""
+        limit = f"{self.plan.limits.memory_mb:,} MiB of memory (memory_mb in [fuzz.limits])"
+        if confined.is_out_of_memory(words):
+            return f"the campaign's process reached its limit of {limit}"
+        if (crash := _CRASH.search(words)) is not None:
+            return f"the campaign's process crashed ({crash[1]}), as some do at their limit, here {limit}"
+        return KILLED
 
     @cached_property
     def _covered(self) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import signal
 import threading
@@ -26,6 +27,8 @@ class Beginning:
 
     def __init__(self, memory: int = MEMORY) -> None:
         confined.limit_own_memory(memory)
+        # A library that does not look whether it got memory ends the process without a word.
+        faulthandler.enable(all_threads=False)
         self._is_over = threading.Event()
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
