@@ -1,4 +1,4 @@
-"""Continue a command in a child process, whose end is told in words.
+"""Continue a command in a child process, and report in words how it ended.
 
 Native code that gets no memory ends its process at once. The process that the user started stays behind to
 say so, and the child ends with it.

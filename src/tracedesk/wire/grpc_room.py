@@ -51,7 +51,7 @@ _LONGEST_TRAILER: Final = 3_000
 
 
 class Fault(Exception):
-    """What a call is answered with instead of its result: a status, a message and the desk's envelope."""
+    """Refusal of a call: a status, a message and the desk's envelope."""
 
     def __init__(self, status: Any, message: str, envelope: Mapping[str, Any] | bytes = b"") -> None:
         super().__init__(message)
