@@ -219,7 +219,7 @@ async def _kept_open(client: Client, stack: AsyncExitStack) -> Any:
 
 
 _INVOKE: Final = (
-    become(["grpc", "google.protobuf.empty_pb2", "tracedesk.wire.provider_pb2 as pb"])
+    become(["grpc", "grpc._channel", "google.protobuf.empty_pb2", "tracedesk.wire.provider_pb2 as pb"])
     + """
 SERVICE = "/tracedesk.provider.v1.Provider/"
 channel = grpc.insecure_channel("127.0.0.1:" + sys.argv[2])
