@@ -7,6 +7,7 @@ built: all but the fuzz toolset works, recording and indexing by Python alone.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -36,9 +37,7 @@ def main() -> None:
 
 
 def _install(crate: Path, cargo: str) -> None:
-    cache = user_cache_path("tracedesk") / "native"
-    wheels = cache / _key(crate, cargo)
-    wheel = next(wheels.glob("*.whl"), None) or _build(crate, cache, wheels)
+    wheel = _wheel(crate, cargo, user_cache_path("tracedesk") / "native")
     _run(
         "-m",
         "pip",
@@ -51,8 +50,17 @@ def _install(crate: Path, cargo: str) -> None:
     )
 
 
+def _wheel(crate: Path, cargo: str, cache: Path) -> Path:
+    """Wheel of the cache, or of a build that no other set-up shares: builds write one target folder."""
+    wheels = cache / _key(crate, cargo)
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return next(wheels.glob("*.whl"), None) or _build(crate, cache, wheels)
+
+
 def _key(crate: Path, cargo: str) -> str:
-    """What the wheel depends on, as a name."""
+    """Digest of the wheel's inputs."""
     compiler = subprocess.run([cargo, "version", "--verbose"], check=True, capture_output=True).stdout
     digest = hashlib.sha256(compiler + sysconfig.get_platform().encode())
     for file in sorted(_sources(crate)):
