@@ -14,6 +14,12 @@ class SpecError(ValueError):
 class DeployError(RuntimeError):
     """A deployment reverted or halted; the message names the code and the reason."""
 
+class UnsupportedError(DeployError):
+    """A constructor, setUp() or another step of the deployment called cheatcodes that are not supported.
+
+    The arguments are a message and the cheatcodes' signatures.
+    """
+
 class Campaign:
     """One campaign.
 
@@ -60,9 +66,15 @@ class Campaign:
         {state: ready|running|stopping|ended, mode, seed, calls, test_limit, sequences, reverts, gas,
         shrink_executions, elapsed_s, coverage_points, corpus_sequences, corpus_transactions,
         since_new_coverage_s, events_dropped, targets, workers: [{id, calls, sequences, state, error, cpu_s}],
-        tests: [{id, kind, name, contract, address, status: fuzzing|shrinking|solved|passed|error, reason,
-        value, sequence, shrunk_by, calls_at}], failures: [{test, kind, reason, place, sequence, shrunk_by,
-        calls_at, worker, others}], functions: [{id, calls, reverts}]}
+        tests: [{id, kind, name, contract, address, status: fuzzing|shrinking|solved|passed|error|unsupported,
+        reason, value, sequence, shrunk_by, calls_at, unsupported}], failures: [{test, kind, reason, place,
+        sequence, shrunk_by, calls_at, worker, others}], functions: [{id, calls, reverts, unsupported}],
+        unsupported}
+
+        `unsupported` lists signatures of cheatcodes (of an unknown one its selector) that were called and are
+        not supported. Such a call ends its sequence and no test is judged by it, even if the contract caught
+        the revert. A test with the status "unsupported" had such calls and no failure: a test of a function
+        in calls of that function, every other test in any call or when it was asked.
 
         Of one test and place at most 8 failures are kept; `others` counts the further reasons seen there (up
         to 4096).
@@ -102,10 +114,14 @@ class Campaign:
         """Run a sequence on a fresh copy of the base state, without side effects.
 
         {transactions: [{tx, status: success|revert|halt, reason, gas, return, block, place, assertion, logs,
-        storage: [{address, slot, before, after}], balances: [{address, balance}], created, trace}]}
+        storage: [{address, slot, before, after}], balances: [{address, balance}], created, trace,
+        unsupported}]}
         """
     def check(self, sequence: str) -> str:
-        """All tests along a sequence -> {failures: [{test, reason, position, place}], values: {id: value}}"""
+        """All tests along a sequence, up to a call that needs an unsupported cheatcode.
+
+        {failures: [{test, reason, position, place}], values: {id: value}, unsupported: [{test, names}]}
+        """
     def shrink(self, test: str, sequence: str, limit: int) -> str:
         """{sequence, executions, reason}; a SpecError when the sequence does not fail the test.
 

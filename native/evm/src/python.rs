@@ -12,6 +12,7 @@ use crate::campaign::{self, Error};
 
 create_exception!(tracedesk_evm, SpecError, PyValueError);
 create_exception!(tracedesk_evm, DeployError, PyRuntimeError);
+create_exception!(tracedesk_evm, UnsupportedError, DeployError);
 create_exception!(tracedesk_evm, LimitError, PyRuntimeError);
 
 impl From<Error> for PyErr {
@@ -19,6 +20,7 @@ impl From<Error> for PyErr {
         match error {
             Error::Spec(message) => SpecError::new_err(message),
             Error::Deploy(message) => DeployError::new_err(message),
+            Error::Unsupported(message, names) => UnsupportedError::new_err((message, names)),
             Error::Limit(phase, limit, words) => LimitError::new_err((phase, limit, words)),
         }
     }
@@ -228,6 +230,10 @@ fn tracedesk_evm(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Campaign>()?;
     module.add("SpecError", module.py().get_type::<SpecError>())?;
     module.add("DeployError", module.py().get_type::<DeployError>())?;
+    module.add(
+        "UnsupportedError",
+        module.py().get_type::<UnsupportedError>(),
+    )?;
     module.add("LimitError", module.py().get_type::<LimitError>())?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(step_cost, module)?)?;

@@ -23,6 +23,10 @@ def campaign_of(engine: Engine, document: str, budget: Budget | None = None) -> 
         return engine.Campaign(document, budget.deployment())
     except engine.LimitError as fault:
         raise budget.deployment_stopped(*fault.args) from None
+    except engine.UnsupportedError as fault:
+        message, names = fault.args
+        remedy = "Avoid them in what prepares the tests, or run these tests with forge."
+        raise invalid("UNSUPPORTED_CHEATCODES", f"contract: {message}. {remedy}", cheatcodes=names) from None
     except engine.DeployError as fault:
         raise invalid(
             "DEPLOYMENT_FAILED", f"contract: the deployment failed: {quoted(str(fault))}."

@@ -42,6 +42,7 @@ class Engine(Protocol):
 
     SpecError: type[ValueError]
     DeployError: type[RuntimeError]
+    UnsupportedError: type[RuntimeError]
     LimitError: type[RuntimeError]
 
     def Campaign(self, spec: str, seconds: float | None = None) -> Campaign: ...

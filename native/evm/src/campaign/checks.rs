@@ -1,6 +1,6 @@
 //! Tests of a campaign: what they look at, and what has been found.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::Mutex;
@@ -11,6 +11,7 @@ use serde_json::{json, Value as Json};
 
 use super::lock;
 use super::spec::{Expect, TestKind, TestSpec};
+use crate::evm::cheats::{names, Selector};
 use crate::evm::probe::{Alarms, Place};
 use crate::evm::reason;
 use crate::evm::{Machine, Message, Outcome};
@@ -30,6 +31,7 @@ pub enum Status {
     Solved,
     Passed,
     Error,
+    Unsupported,
 }
 
 impl Status {
@@ -39,6 +41,7 @@ impl Status {
             2 => Status::Solved,
             3 => Status::Passed,
             4 => Status::Error,
+            5 => Status::Unsupported,
             _ => Status::Fuzzing,
         }
     }
@@ -50,6 +53,7 @@ impl Status {
             Status::Solved => "solved",
             Status::Passed => "passed",
             Status::Error => "error",
+            Status::Unsupported => "unsupported",
         }
     }
 }
@@ -91,6 +95,8 @@ pub struct Test {
     /// A property that failed is not asked again.
     done: AtomicBool,
     pub best: Mutex<Best>,
+    /// Cheatcodes that runs of it reached and that are not supported.
+    unsupported: Mutex<BTreeSet<Selector>>,
 }
 
 impl Test {
@@ -106,7 +112,19 @@ impl Test {
             status: AtomicU8::new(0),
             done: AtomicBool::new(false),
             best: Mutex::default(),
+            unsupported: Mutex::default(),
         }
+    }
+
+    /// A run of the test reached these: it is judged neither way.
+    #[cold]
+    pub fn lacks(&self, cheats: &[Selector]) {
+        lock(&self.unsupported).extend(cheats);
+    }
+
+    /// Names of unsupported cheatcodes that runs of the test reached.
+    pub fn unsupported(&self) -> Vec<String> {
+        names(&*lock(&self.unsupported))
     }
 
     pub fn status(&self) -> Status {
@@ -129,7 +147,7 @@ impl Test {
     pub fn ask(&self, machine: &mut Machine, sender: Address, gas: u64) -> Option<String> {
         let outcome = self.call(machine, sender, gas);
         let alarms = &machine.probe().alarms;
-        if alarms.rejected || machine.was_cut() {
+        if alarms.rejected || alarms.is_unsupported() || machine.was_cut() {
             return None;
         }
         judge_property(&outcome, alarms, self.spec.expect)
@@ -138,6 +156,9 @@ impl Test {
     /// The value of an optimization test; none when it reverts.
     pub fn value(&self, machine: &mut Machine, sender: Address, gas: u64) -> Option<U256> {
         let outcome = self.call(machine, sender, gas);
+        if machine.probe().alarms.is_unsupported() {
+            return None;
+        }
         let word: &[u8; 32] = outcome.output.get(..32)?.try_into().ok()?;
         outcome.is_ok().then(|| U256::from_be_bytes(*word))
     }
@@ -153,6 +174,12 @@ impl Test {
         })
     }
 
+    /// Whether a call of `function` concerns the test; properties look at what any call leaves.
+    pub fn is_of(&self, function: Option<u32>) -> bool {
+        let asked = matches!(self.spec.kind, TestKind::Property | TestKind::Optimization);
+        asked || self.spec.function.is_none() || self.spec.function == function
+    }
+
     /// Judges a transaction that called `function`; the reason and place when the test fails by it.
     pub fn judge(
         &self,
@@ -160,7 +187,7 @@ impl Test {
         outcome: &Outcome,
         alarms: &Alarms,
     ) -> Option<(String, Place)> {
-        if self.spec.function.is_some() && self.spec.function != function {
+        if !self.is_of(function) || alarms.is_unsupported() {
             return None;
         }
         match self.spec.kind {

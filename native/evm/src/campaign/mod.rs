@@ -12,7 +12,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +22,7 @@ use revm::primitives::{Address, Bytes, HashMap, U256};
 use serde_json::{json, Value as Json};
 
 use crate::corpus::{Corpus, Entry, Origin};
+use crate::evm::cheats::{names, Selector};
 use crate::evm::cover::{Atlas, Coverage, Ledger};
 use crate::evm::limits::{Reached, Watch};
 use crate::evm::state::Base;
@@ -47,6 +48,8 @@ pub enum Error {
     Spec(String),
     /// A contract could not be deployed.
     Deploy(String),
+    /// The deployment called cheatcodes that are not supported: in words, and their names.
+    Unsupported(String, Vec<String>),
     /// A limit was reached: in what, which one, and in words.
     Limit(String, &'static str, String),
 }
@@ -136,6 +139,8 @@ pub(crate) struct Shared {
     pub corpus: Corpus,
     pub posts: Vec<Post>,
     pub failures: Failures,
+    /// Unsupported cheatcodes that calls reached, by function.
+    pub unsupported: Mutex<BTreeMap<u32, BTreeSet<Selector>>>,
     pub events: Events,
     pub sampler: Sampler,
     /// Calls that may still be made.
@@ -189,6 +194,7 @@ impl Campaign {
             corpus: Corpus::default(),
             posts,
             failures: Failures::default(),
+            unsupported: Mutex::default(),
             events: Events::default(),
             sampler: Sampler::default(),
             replays: Mutex::default(),
@@ -465,7 +471,9 @@ fn deploy(spec: &Spec, atlas: &Arc<Atlas>, ledger: &Ledger, watch: Watch) -> Res
     let mut deployed = Vec::new();
     let mut created = Vec::new();
     for step in &spec.deploy {
-        let address = perform(spec, step, &mut machine)?;
+        let done = perform(spec, step, &mut machine);
+        require_supported(spec, step, &machine)?;
+        let address = done?;
         created.extend(machine.probe().created.iter().filter(|a| **a != address));
         machine.commit();
         if machine.is_full() {
@@ -493,6 +501,30 @@ fn deploy(spec: &Spec, atlas: &Arc<Atlas>, ledger: &Ledger, watch: Watch) -> Res
     })
 }
 
+/// Refuses a deployment that called an unsupported cheatcode, even one that went on after it.
+fn require_supported(spec: &Spec, step: &Deployment, machine: &Machine) -> Result<(), Error> {
+    let alarms = &machine.probe().alarms;
+    if !alarms.is_unsupported() {
+        return Ok(());
+    }
+    let names = names(&alarms.unsupported);
+    let list = names.join(", ");
+    let text = format!(
+        "{} needs unsupported cheatcodes: {list}",
+        phase(spec, &step.act)
+    );
+    Err(Error::Unsupported(text, names))
+}
+
+/// What a step of the deployment is, in words.
+fn phase(spec: &Spec, act: &Act) -> String {
+    match act {
+        Act::Create { code, .. } => format!("the constructor of {}", spec.codes[*code].name),
+        Act::Call { data, .. } if data[..] == SET_UP => "setUp()".into(),
+        Act::Call { to, .. } => format!("the call of {to:#x}"),
+    }
+}
+
 /// Creates a contract, or makes a call such as `setUp()`; the address it concerns.
 fn perform(spec: &Spec, step: &Deployment, machine: &mut Machine) -> Result<Address, Error> {
     match &step.act {
@@ -505,7 +537,7 @@ fn perform(spec: &Spec, step: &Deployment, machine: &mut Machine) -> Result<Addr
             let init: Bytes = [&code.init[..], &args[..]].concat().into();
             let (outcome, address) =
                 machine.create(step.from, *address, init, step.value, spec.deploy_gas);
-            let phase = format!("the constructor of {}", code.name);
+            let phase = phase(spec, &step.act);
             address.ok_or_else(|| failure(spec, phase, &code.name, &outcome, machine))
         }
         Act::Call { to, data } => {
@@ -520,11 +552,7 @@ fn perform(spec: &Spec, step: &Deployment, machine: &mut Machine) -> Result<Addr
             if outcome.is_ok() {
                 return Ok(*to);
             }
-            let what = if data[..] == SET_UP {
-                "setUp()".into()
-            } else {
-                format!("the call of {to:#x}")
-            };
+            let what = phase(spec, &step.act);
             Err(failure(spec, what.clone(), &what, &outcome, machine))
         }
     }

@@ -1,5 +1,6 @@
 //! Running given sequences: for shrinking, for checking, and for showing what happens.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
 use revm::interpreter::InstructionResult;
@@ -9,6 +10,7 @@ use serde_json::{json, Value as Json};
 use super::checks::{biased, signed_text, Cause};
 use super::spec::TestKind;
 use super::{limit, parse_json, Campaign, Error, Shared};
+use crate::evm::cheats::{names, Selector};
 use crate::evm::cover::Kind;
 use crate::evm::limits::Reached;
 use crate::evm::probe::Place;
@@ -178,7 +180,7 @@ impl Executor for Retrial<'_> {
             }
             let catalogue = &self.shared.spec.catalogue;
             let outcome = step(self.machine, catalogue, self.data, tx);
-            if self.machine.was_cut() {
+            if self.machine.was_cut() || self.machine.probe().alarms.is_unsupported() {
                 break;
             }
             trial.reverted.push(!outcome.is_ok());
@@ -320,6 +322,7 @@ impl Campaign {
             },
             "place": (!outcome.is_ok()).then(|| shared.place_json(outcome.place)),
             "assertion": alarm,
+            "unsupported": names(&machine.probe().alarms.unsupported),
             "logs": logs,
             "storage": storage,
             "balances": balances,
@@ -350,6 +353,7 @@ impl Campaign {
             }
         };
         let mut values = vec![None; shared.tests.len()];
+        let mut lacking: Vec<BTreeSet<Selector>> = vec![BTreeSet::new(); shared.tests.len()];
         for position in 0..=sequence.len() {
             if let Some(at) = position.checked_sub(1) {
                 let tx = &sequence[at];
@@ -357,6 +361,13 @@ impl Campaign {
                 self.went_on(&machine)?;
                 let alarms = machine.probe().alarms.clone();
                 machine.commit();
+                if alarms.is_unsupported() {
+                    let tainted = shared.tests.iter().zip(&mut lacking);
+                    tainted
+                        .filter(|(test, _)| test.is_of(tx.function()))
+                        .for_each(|(_, lacking)| lacking.extend(&alarms.unsupported));
+                    break;
+                }
                 for (index, test) in shared.tests.iter().enumerate() {
                     if let Some((reason, place)) = test.judge(tx.function(), &outcome, &alarms) {
                         note(index, reason, place, Some(at));
@@ -378,8 +389,9 @@ impl Campaign {
                             *best = value;
                         }
                     }
-                    _ => {}
+                    _ => continue,
                 }
+                lacking[index].extend(&machine.probe().alarms.unsupported);
                 self.went_on(&machine)?;
             }
             self.has_room(&mut machine)?;
@@ -388,7 +400,11 @@ impl Campaign {
             .filter(|(test, _)| test.spec.kind == TestKind::Optimization)
             .map(|(test, value)| (test.spec.id.clone(), json!(value.map(signed_text))))
             .collect();
-        Ok(json!({ "failures": failures, "values": values }))
+        let unsupported: Vec<Json> = (shared.tests.iter().zip(&lacking))
+            .filter(|(_, lacking)| !lacking.is_empty())
+            .map(|(test, lacking)| json!({ "test": test.spec.id, "names": names(lacking) }))
+            .collect();
+        Ok(json!({ "failures": failures, "values": values, "unsupported": unsupported }))
     }
 
     /// Makes a failing sequence smaller, outside the workers.
@@ -435,7 +451,7 @@ impl Campaign {
         let mut best: Option<U256> = None;
         for tx in sequence {
             let outcome = step(machine, &spec.catalogue, data, tx);
-            if machine.was_cut() {
+            if machine.was_cut() || machine.probe().alarms.is_unsupported() {
                 return None;
             }
             let alarms = machine.probe().alarms.clone();

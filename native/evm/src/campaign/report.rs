@@ -9,6 +9,7 @@ use super::checks::{sequence_json, signed_text, Failure, Status, Test};
 use super::spec::TestKind;
 use super::{lock, parse_json, Campaign, Error, Shared};
 use crate::corpus::{Origin, Query, Row};
+use crate::evm::cheats::names;
 use crate::tx::{read_address, read_number};
 
 /// The verdict on a test when the last worker has ended. A crash leaves what was not found open.
@@ -17,6 +18,7 @@ pub(crate) fn close_test(test: &Test, crashed: bool) {
     match test.status() {
         Status::Fuzzing | Status::Shrinking if crashed => test.set_status(Status::Error),
         Status::Fuzzing if reached => test.set_status(Status::Solved),
+        Status::Fuzzing if !test.unsupported().is_empty() => test.set_status(Status::Unsupported),
         Status::Fuzzing => test.set_status(Status::Passed),
         _ => {}
     }
@@ -55,6 +57,7 @@ impl Campaign {
             "tests": tests,
             "failures": rows,
             "functions": shared.function_rows(),
+            "unsupported": shared.unsupported(),
         })
     }
 
@@ -150,6 +153,16 @@ impl Campaign {
 }
 
 impl Shared {
+    /// All unsupported cheatcodes that the workers reached.
+    fn unsupported(&self) -> Vec<String> {
+        let tests = self.tests.iter().flat_map(Test::unsupported);
+        let mut all = names(lock(&self.unsupported).values().flatten());
+        all.extend(tests);
+        all.sort();
+        all.dedup();
+        all
+    }
+
     fn worker_rows(&self) -> Json {
         (self.posts.iter().enumerate())
             .map(|(id, post)| {
@@ -171,7 +184,14 @@ impl Shared {
                 let counts = self.posts.iter().map(|post| post.stats.function(index));
                 let (calls, reverts) =
                     counts.fold((0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1));
-                json!({ "id": function.id, "calls": calls, "reverts": reverts })
+                let lacking = lock(&self.unsupported);
+                let unsupported = lacking.get(&(index as u32)).map(names).unwrap_or_default();
+                json!({
+                    "id": function.id,
+                    "calls": calls,
+                    "reverts": reverts,
+                    "unsupported": unsupported,
+                })
             })
             .collect()
     }
@@ -220,6 +240,7 @@ impl Shared {
             "sequence": null,
             "shrunk_by": null,
             "calls_at": null,
+            "unsupported": test.unsupported(),
         });
         if test.spec.kind == TestKind::Optimization {
             let best = lock(&test.best);

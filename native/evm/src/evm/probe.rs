@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use revm::interpreter::InstructionResult;
 use revm::primitives::{Address, Bytes, B256, U256};
 
+use super::cheats::Selector;
 use super::cover::{Coverage, NO_TRACK};
 use super::limits::Guard;
 use super::trace::Tracer;
@@ -14,6 +15,8 @@ use crate::tx::{Comparison, Relation};
 const COMPARISONS: usize = 96;
 /// A place is logged this often before it is only sampled.
 const EAGER: u32 = 64;
+/// Unsupported cheatcodes that are named per transaction.
+const UNSUPPORTED: usize = 16;
 /// Hashes of short inputs kept; a power of two.
 const HASHES: usize = 1 << 12;
 
@@ -60,6 +63,24 @@ pub struct Alarms {
     pub failed: bool,
     /// `assume(false)`.
     pub rejected: bool,
+    /// Cheatcodes that were called and are not supported; also where the contract went on.
+    pub unsupported: Vec<Selector>,
+}
+
+impl Alarms {
+    /// Notes a cheatcode that is not supported.
+    #[cold]
+    pub fn lacks(&mut self, cheat: Selector) {
+        if self.unsupported.len() < UNSUPPORTED && !self.unsupported.contains(&cheat) {
+            self.unsupported.push(cheat);
+        }
+    }
+
+    /// Whether nothing can be concluded from the transaction.
+    #[inline]
+    pub fn is_unsupported(&self) -> bool {
+        !self.unsupported.is_empty()
+    }
 }
 
 #[derive(Debug)]
@@ -124,6 +145,7 @@ impl Probe {
         if self.alarms.assertion.is_some() {
             self.alarms.assertion = None;
         }
+        self.alarms.unsupported.clear();
         self.prank = None;
         self.origin = None;
         self.created.clear();

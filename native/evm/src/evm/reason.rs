@@ -64,6 +64,11 @@ const SHOWN: usize = 1024;
 
 /// A string encoded as the only argument, if the data is one; of a long one its beginning.
 pub fn decode_string(data: &[u8]) -> Option<String> {
+    string_bytes(data).map(shown)
+}
+
+/// The bytes of a string encoded as the only argument, if the data is one.
+pub fn string_bytes(data: &[u8]) -> Option<&[u8]> {
     let word = |at: usize| -> Option<usize> {
         let bytes: &[u8; 32] = data.get(at..at + 32)?.try_into().ok()?;
         usize::try_from(U256::from_be_bytes(*bytes)).ok()
@@ -71,8 +76,7 @@ pub fn decode_string(data: &[u8]) -> Option<String> {
     let offset = word(0)?;
     let length = word(offset)?;
     let from = offset.checked_add(32)?;
-    let text = data.get(from..from.checked_add(length)?)?;
-    Some(shown(text))
+    data.get(from..from.checked_add(length)?)
 }
 
 /// The text of a contract, or its beginning and its length.

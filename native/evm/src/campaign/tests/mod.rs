@@ -4,6 +4,7 @@ mod limits;
 mod payments;
 mod shrinking;
 mod targets;
+mod unsupported;
 
 use std::time::Duration;
 
@@ -352,6 +353,7 @@ fn what_is_wrong_with_a_specification_is_named() {
     let complaint = |changes: Json| match Campaign::new(&spec(changes), None) {
         Err(Error::Spec(message)) => message,
         Err(Error::Deploy(message)) => format!("deploy: {message}"),
+        Err(Error::Unsupported(message, _)) => format!("unsupported: {message}"),
         Err(Error::Limit(phase, ..)) => format!("limit: {phase}"),
         Ok(_) => panic!("accepted"),
     };

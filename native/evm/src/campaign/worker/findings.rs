@@ -52,6 +52,33 @@ impl Worker<'_> {
         self.large.len() > before
     }
 
+    /// Ends a sequence whose last call reached unsupported cheatcodes: nobody can say what it would have done.
+    #[cold]
+    pub(super) fn give_up(&mut self, function: Option<u32>) {
+        let shared = self.shared;
+        let cheats = self.machine.probe().alarms.unsupported.clone();
+        self.machine.commit();
+        let any = self.judges.len() - 1;
+        let own = function.map_or(&[][..], |f| &self.judges[f as usize][..]);
+        let asked = self.properties.iter().chain(&self.optimizations);
+        for &index in own.iter().chain(&self.judges[any]).chain(asked) {
+            shared.tests[index].lacks(&cheats);
+        }
+        if let Some(function) = function {
+            lock(&shared.unsupported)
+                .entry(function)
+                .or_default()
+                .extend(&cheats);
+        }
+    }
+
+    /// A test that was asked between two calls reached unsupported cheatcodes.
+    #[cold]
+    pub(super) fn leave_open(&self, test: usize) {
+        let alarms = &self.machine.probe().alarms;
+        self.shared.tests[test].lacks(&alarms.unsupported);
+    }
+
     /// Registers a failure and tells about it.
     fn claim(&self, cause: Cause, sequence: Vec<Tx>) -> Option<usize> {
         let shared = self.shared;
@@ -194,6 +221,9 @@ impl Worker<'_> {
             let index = self.optimizations[at];
             let test = &self.shared.tests[index];
             let value = test.value(&mut self.machine, spec.property_sender, spec.property_gas);
+            if self.machine.probe().alarms.is_unsupported() {
+                self.leave_open(index);
+            }
             if let Some(value) = value {
                 self.bests[index] = biased(value);
                 let mut best = lock(&test.best);

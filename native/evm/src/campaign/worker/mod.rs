@@ -288,13 +288,19 @@ impl<'a> Worker<'a> {
             return false;
         }
         let stats = &shared.posts[self.id].stats;
-        stats.called(function, !outcome.is_ok(), outcome.gas_used);
+        let is_unsupported = self.machine.probe().alarms.is_unsupported();
+        let reverted = !outcome.is_ok() || is_unsupported;
+        stats.called(function, reverted, outcome.gas_used);
         self.gas.push(Some(outcome.gas_used));
         let calls = stats.calls.load(Relaxed);
         if shared.sampler.watches(function) {
             shared.sampler.note(tx, &outcome, catalogue);
         }
         self.learn(position, &outcome, calls);
+        if is_unsupported {
+            self.give_up(function);
+            return false;
+        }
         self.judge(function, &outcome);
         if calls >= self.next_sample {
             self.sample(position, &outcome, calls);
@@ -427,6 +433,8 @@ impl<'a> Worker<'a> {
                     reason,
                     place: Place::default(),
                 });
+            } else if self.machine.probe().alarms.is_unsupported() {
+                self.leave_open(index);
             }
         }
     }
@@ -441,6 +449,9 @@ impl<'a> Worker<'a> {
             let sender = shared.spec.property_sender;
             let gas = shared.spec.property_gas;
             let Some(value) = test.value(&mut self.machine, sender, gas) else {
+                if self.machine.probe().alarms.is_unsupported() {
+                    self.leave_open(index);
+                }
                 continue;
             };
             if biased(value) <= self.bests[index] {

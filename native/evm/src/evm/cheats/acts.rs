@@ -248,7 +248,7 @@ pub(super) fn ffi(host: &mut Host, _: &CallInputs, data: &[u8]) -> Answer {
         .collect::<Result<_, _>>()?;
     let output = match command::output(&words, &host.chain.guard.watch) {
         Ok(output) => output,
-        Err(Failure::Said(text)) => return Err(text),
+        Err(Failure::Said(text)) => return Err(text.into()),
         Err(Failure::Reached(reached)) => {
             host.chain.guard.reached = Some(reached);
             return Err("ffi: the command was ended".into());

@@ -16,7 +16,7 @@ pub(super) fn judge(host: &mut Host, holds: bool, message: String) -> Answer {
     let text = format!("assertion failed: {message}");
     let place = host.chain.place(0);
     host.chain.alarms.assertion = Some((text.clone(), place));
-    Err(text)
+    Err(text.into())
 }
 
 /// The message argument where the signature has one: then its offset lies past all head words.

@@ -3,6 +3,7 @@
 mod acts;
 mod asserts;
 mod command;
+mod names;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -10,11 +11,14 @@ use std::sync::OnceLock;
 use revm::handler::{EthPrecompiles, PrecompileProvider};
 use revm::interpreter::{CallInputs, Gas, InstructionResult, InterpreterResult};
 use revm::primitives::hardfork::SpecId;
-use revm::primitives::{hex, keccak256, Address, AddressSet, B256, U256};
+use revm::primitives::{keccak256, Address, AddressSet, B256, U256};
 
 use super::limits::{Reached, PRECOMPILE_GAS};
 use super::{reason, Host, HEVM};
 pub use asserts::{assertion_event, default_assertion_topics};
+pub use names::names;
+
+pub type Selector = [u8; 4];
 
 /// The fork's precompiles, and the cheatcodes where they are allowed.
 #[derive(Debug)]
@@ -77,8 +81,27 @@ fn unlimited(host: &mut Host, mut answer: InterpreterResult, given: u64) -> Inte
     answer
 }
 
-/// What a cheatcode says: return data, or the reason of a revert.
-type Answer = Result<Vec<u8>, String>;
+/// Why a cheatcode reverts.
+pub(super) enum Refusal {
+    Said(String),
+    /// Here it does something else than in Foundry, so nothing can be concluded from the call.
+    Unsupported,
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Refusal::Said(text)
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(text: &str) -> Self {
+        Refusal::Said(text.into())
+    }
+}
+
+/// Return data, or why there is none.
+type Answer = Result<Vec<u8>, Refusal>;
 type Cheat = fn(&mut Host, &CallInputs, &[u8]) -> Answer;
 
 fn answer(host: &mut Host, inputs: &CallInputs) -> InterpreterResult {
@@ -86,22 +109,26 @@ fn answer(host: &mut Host, inputs: &CallInputs) -> InterpreterResult {
     // Cheatcodes cost no gas, however much they read.
     host.chain.guard.spends(data.len() as u64);
     let gas = Gas::new(inputs.gas_limit);
-    let selector: Option<[u8; 4]> = data.get(..4).and_then(|head| head.try_into().ok());
-    let cheat = selector.and_then(|selector| cheats().get(&selector));
-    let result = match (cheat, selector) {
-        (Some(cheat), _) => cheat(host, inputs, &data[4..]),
-        (None, Some(selector)) => Err(format!(
-            "cheatcode 0x{} is not supported",
-            hex::encode(selector)
-        )),
-        (None, None) => Err("a cheatcode call needs a selector".into()),
+    let Some(selector) = data.get(..4).and_then(|head| Selector::try_from(head).ok()) else {
+        return reverted("a cheatcode call needs a selector", gas);
     };
-    match result {
+    let answer = match cheats().get(&selector) {
+        Some(cheat) => cheat(host, inputs, &data[4..]),
+        None => Err(Refusal::Unsupported),
+    };
+    match answer {
         Ok(output) => InterpreterResult::new(InstructionResult::Return, output.into(), gas),
-        Err(text) => {
-            InterpreterResult::new(InstructionResult::Revert, encode_error(&text).into(), gas)
+        Err(Refusal::Said(text)) => reverted(&text, gas),
+        Err(Refusal::Unsupported) => {
+            host.chain.alarms.lacks(selector);
+            let name = names::name(selector);
+            reverted(&format!("cheatcode {name} is not supported"), gas)
         }
     }
+}
+
+fn reverted(text: &str, gas: Gas) -> InterpreterResult {
+    InterpreterResult::new(InstructionResult::Revert, encode_error(text).into(), gas)
 }
 
 /// `Error(string)` as Solidity encodes it.
@@ -145,8 +172,8 @@ fn one(value: U256) -> Answer {
     Ok(value.to_be_bytes::<32>().to_vec())
 }
 
-fn cheats() -> &'static HashMap<[u8; 4], Cheat> {
-    static TABLE: OnceLock<HashMap<[u8; 4], Cheat>> = OnceLock::new();
+fn cheats() -> &'static HashMap<Selector, Cheat> {
+    static TABLE: OnceLock<HashMap<Selector, Cheat>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let mut table = HashMap::new();
         for (signature, cheat) in signatures() {
@@ -156,7 +183,7 @@ fn cheats() -> &'static HashMap<[u8; 4], Cheat> {
     })
 }
 
-fn selector(signature: &str) -> [u8; 4] {
+fn selector(signature: &str) -> Selector {
     keccak256(signature)[..4].try_into().expect("four bytes")
 }
 
