@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import random
 import statistics
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.backtest.desks import T0, Agent, agent, record, story
+from tests.backtest.desks import SECOND, T0, Agent, agent, record, story
 from tests.support import run
 from tracedesk.backtest import sample
 from tracedesk.home import Home
@@ -35,7 +37,7 @@ def traded(
     return rec.run_id
 
 
-def test_profit_win_rate_drawdown_and_sharpe_are_those_of_the_textbook(tmp_path: Path) -> None:
+def test_profit_win_rate_and_drawdown_are_those_of_the_textbook(tmp_path: Path) -> None:
     async def main() -> None:
         gains = [1_000, -400, 0, 250, -1_200, 333]
         one = traded(tmp_path, gains)
@@ -43,16 +45,151 @@ def test_profit_win_rate_drawdown_and_sharpe_are_those_of_the_textbook(tmp_path:
             found = (await desk.call("compare_runs", runId=one, otherRunId=one))["runs"][0]
             assert found["trades"] == 6
             assert found["pnl"]["total"] == Decimal(sum(gains)) / 100
-            assert (found["closings"], found["winRate"]) == (5, Decimal("0.600000"))
+            assert (found["closings"], found["winRate"]) == (6, Decimal("0.500000"))
             curve, peak, fall = 0, 0, 0
             for gain in gains:
                 curve += gain
                 peak = max(peak, curve)
                 fall = max(fall, peak - curve)
             assert found["maxDrawdown"] == Decimal(fall) / 100
-            changes = [gain / 100 for gain in gains]
-            sharpe = statistics.mean(changes) / statistics.stdev(changes) * math.sqrt(252)
-            assert math.isclose(float(found["sharpe"]), sharpe, rel_tol=1e-9)
+            assert found["sharpe"] is None
+
+    run(main())
+
+
+# --- daily returns --------------------------------------------------------------------------------------
+
+
+def valued(home: Path, equity: dict[int, int], bars: range | tuple[int, ...] = ()) -> str:
+    """A run with bars on some days, and the account's equity where it is reported."""
+    with record(home) as rec:
+        for day in sorted({*bars, *equity}):
+            if day in bars:
+                rec.market_data(T0 + day * DAY, "A", {"Close": 1})
+            if day in equity:
+                rec.state_change(T0 + day * DAY, "PnL", after={"Equity": equity[day] - 5})
+                rec.state_change(T0 + day * DAY + SECOND, "PnL", after={"Equity": equity[day]})
+    return rec.run_id
+
+
+def is_weekday(day: int) -> bool:
+    """T0 is a Thursday."""
+    return (day + 3) % 7 < 5
+
+
+def sharpe(equity: list[int], periods: int = 252) -> float:
+    returns = [after / before - 1 for before, after in pairwise(equity)]
+    return statistics.mean(returns) / statistics.stdev(returns) * math.sqrt(periods)
+
+
+def test_the_sharpe_ratio_is_that_of_daily_returns_on_the_equity(tmp_path: Path) -> None:
+    async def main() -> None:
+        dice = random.Random(1)
+        equity = {0: 10_000} | {day: dice.randrange(9_000, 12_000) for day in range(1, 60) if is_weekday(day)}
+        one = valued(tmp_path, equity)
+        async with agent(tmp_path) as desk:
+            found = await figures(desk, one)
+            assert math.isclose(found["sharpe"], sharpe(list(equity.values())), rel_tol=1e-12)
+            assert found["dailyReturns"]["count"] == len(equity) - 1
+            assert found["dailyReturns"]["periodsPerYear"] == 252
+
+    run(main())
+
+
+def test_days_with_bars_on_which_the_equity_is_not_reported_count_with_the_last_equity(
+    tmp_path: Path,
+) -> None:
+    """Engines report the equity when it changes: before the first trade and while flat they report none."""
+
+    async def main() -> None:
+        days = list(filter(is_weekday, range(70)))
+        values = {day: 10_000 + 17 * day * (day % 3 - 1) for day in days[10:20] + days[30:40]}
+        one = valued(tmp_path, values, tuple(days))
+        now, closes = values[days[10]] - 5, list[int]()
+        for day in days:
+            now = values.get(day, now)
+            closes.append(now)
+        async with agent(tmp_path) as desk:
+            found = await figures(desk, one)
+            assert found["dailyReturns"]["count"] == len(days) - 1
+            assert math.isclose(found["sharpe"], sharpe(closes), rel_tol=1e-12)
+
+    run(main())
+
+
+def test_days_before_the_first_equity_are_left_out_once_something_was_executed(tmp_path: Path) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            for day in range(5):
+                rec.market_data(T0 + day * DAY, "A", {"Close": 1})
+            rec.trade(T0, "o", "A", "Buy", 1, 1)
+            rec.state_change(T0 + 3 * DAY, "PnL", after={"Equity": 100})
+        async with agent(tmp_path) as desk:
+            assert (await figures(desk, rec.run_id))["dailyReturns"]["count"] == 1
+
+    run(main())
+
+
+def test_a_market_without_weekends_has_365_returns_a_year(tmp_path: Path) -> None:
+    async def main() -> None:
+        equity = {day: 10_000 + 13 * day * (day % 3 - 1) for day in range(60)}
+        one = valued(tmp_path, equity)
+        async with agent(tmp_path) as desk:
+            found = await figures(desk, one)
+            assert found["dailyReturns"]["periodsPerYear"] == 365
+            assert math.isclose(found["sharpe"], sharpe(list(equity.values()), 365), rel_tol=1e-12)
+
+    run(main())
+
+
+@pytest.mark.parametrize(("days", "is_annualised"), [(8, False), (30, False), (31, True)])
+def test_nothing_is_annualised_below_thirty_daily_returns(
+    tmp_path: Path, days: int, is_annualised: bool
+) -> None:
+    async def main() -> None:
+        one = valued(tmp_path, {day: 10_000 + day * (day % 3) for day in range(days)})
+        async with agent(tmp_path) as desk:
+            found = await desk.call("compare_runs", runId=one, otherRunId=one)
+            assert found["runs"][0]["dailyReturns"]["count"] == days - 1
+            assert (found["runs"][0]["sharpe"] is not None) is is_annualised
+            assert (found["difference"]["sharpe"] is not None) is is_annualised
+            said = [text for text in found["metadata"].get("warnings", ()) if "below 30" in text]
+            assert bool(said) is not is_annualised
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ([100, 0, 50, 60], "not always positive"),
+        ([100, -5, 50, 60], "not always positive"),
+        ([100] * 40, "all daily returns are equal"),
+    ],
+)
+def test_an_equity_without_defined_returns_has_no_sharpe_ratio(
+    tmp_path: Path, values: list[int], why: str
+) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            for day, value in enumerate(values):
+                rec.state_change(T0 + day * DAY, "PnL", after={"Equity": value})
+        async with agent(tmp_path) as desk:
+            found = await desk.call("compare_runs", runId=rec.run_id, otherRunId=rec.run_id)
+            assert found["runs"][0]["sharpe"] is None
+            assert any(why in text for text in found["metadata"]["warnings"])
+
+    run(main())
+
+
+def test_the_profit_of_one_security_is_no_equity_of_the_account(tmp_path: Path) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            for day in range(3):
+                rec.state_change(T0 + day * DAY, "PnL", after={"Equity": 100 + day})
+                rec.state_change(T0 + day * DAY, "PnL", after={"Equity": 7}, SecuritySymbol="A")
+        async with agent(tmp_path) as desk:
+            assert (await figures(desk, rec.run_id))["dailyReturns"]["mean"] > 0
 
     run(main())
 
@@ -141,30 +278,30 @@ async def figures(desk: Agent, id: str) -> dict[str, Any]:
     return (await desk.call("compare_runs", runId=id, otherRunId=id))["runs"][0]
 
 
-def test_the_fees_of_opening_a_position_are_no_lost_trades(tmp_path: Path) -> None:
-    """Two round trips, each a gain of ten less a fee of one on either side."""
+def test_a_trade_wins_when_it_gains_after_the_costs_of_both_its_sides(tmp_path: Path) -> None:
+    """Three round trips, each a gain of ten before fees: of one, of four and of six on either side."""
 
     async def main() -> None:
         with record(tmp_path) as rec:
             realized = Decimal(0)
-            for number in range(2):
+            for number, fee in enumerate((1, 4, 6)):
                 now = T0 + number * DAY
-                realized -= 1
+                realized -= fee
                 rec.position(now, "A", 5, 100, unrealized=0, realized=realized)
-                realized += 9
+                realized += 10 - fee
                 rec.position(now + 1, "A", 0, 0, unrealized=0, realized=realized)
         async with agent(tmp_path) as desk:
             found = await figures(desk, rec.run_id)
-            assert (found["closings"], found["winRate"]) == (2, 1)
+            assert (found["closings"], found["winRate"]) == (3, Decimal("0.666667"))
 
     run(main())
 
 
 @pytest.mark.parametrize(
     ("quantities", "closings"),
-    [((5, 3, 0), 2), ((5, 8), 0), ((5, -5), 1), ((-5, -2), 1), ((-5, -9), 0), ((5, 5), 0)],
+    [((5, 3, 0), 1), ((5, 8), 0), ((5, -5), 1), ((5, -5, 0), 2), ((-5, -2), 0), ((-5, -9), 0), ((5, 5), 0)],
 )
-def test_an_update_closes_when_it_shrinks_or_turns_the_position(
+def test_a_trade_is_closed_when_its_position_is_flat_or_turns(
     tmp_path: Path, quantities: tuple[int, ...], closings: int
 ) -> None:
     async def main() -> None:
@@ -191,12 +328,58 @@ def test_what_executions_say_that_they_realised_is_believed_over_the_positions(t
     run(main())
 
 
-def test_the_sample_has_26_closings_of_which_half_were_won(tmp_path: Path) -> None:
+# Side, units, fee and profit before costs of each execution; then how many trades were closed and won.
+EXECUTIONS = [
+    ([("Buy", 5, 6, None), ("Sell", 5, 6, 10)], 1, 0),
+    ([("Buy", 5, 4, None), ("Sell", 5, 5, 10)], 1, 1),
+    ([("Buy", 5, 4, None), ("Sell", 2, 1, 4), ("Sell", 3, 1, 3)], 1, 1),
+    ([("Buy", 5, 4, None), ("Sell", 2, 1, 4), ("Sell", 3, 1, 2)], 1, 0),
+    ([("Buy", 5, 0, None), ("Sell", 5, 0, 0)], 1, 0),
+    ([("Buy", 5, 1, None), ("Sell", 20, 8, 4), ("Buy", 15, 0, 6)], 2, 1),
+    ([("Buy", 5, 1, None), ("Sell", 20, 8, 2), ("Buy", 15, 0, 7)], 2, 1),
+    ([("Buy", 5, 0, 0), ("Buy", 5, 0, 0), ("Sell", 5, 0, 3)], 0, 0),
+    ([("Short", 5, 1, None), ("Long", 5, 1, 3)], 1, 1),
+]
+
+
+@pytest.mark.parametrize(("executions", "closings", "wins"), EXECUTIONS)
+def test_executions_are_round_trips_less_the_costs_of_each_of_them(
+    tmp_path: Path, executions: list[tuple[str, int, int, int | None]], closings: int, wins: int
+) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            for number, (side, units, fee, profit) in enumerate(executions):
+                more = {} if profit is None else {"RealizedPnL": profit}
+                rec.trade(T0 + number, number, "A", side, units, 1, commission=fee, **more)
+        async with agent(tmp_path) as desk:
+            found = await figures(desk, rec.run_id)
+            won = None if found["winRate"] is None else found["winRate"] * closings
+            assert (found["closings"], won) == (closings, wins if closings else None)
+
+    run(main())
+
+
+def test_trades_that_the_engine_itself_reports_are_believed_over_everything_else(tmp_path: Path) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            for number, profit in enumerate((None, -1, 2, 0)):
+                more = {} if profit is None else {"TradePnL": profit}
+                rec.trade(T0 + number, number, "A", "Sell", 1, 1, RealizedPnL=50)
+                rec.position(T0 + number, "A", 5 - number, 1, realized=100 + number, **more)
+        async with agent(tmp_path) as desk:
+            found = await figures(desk, rec.run_id)
+            assert (found["closings"], found["winRate"]) == (3, Decimal("0.333333"))
+
+    run(main())
+
+
+def test_the_sample_ends_holding_all_it_bought_so_no_trade_of_it_is_closed(tmp_path: Path) -> None:
     async def main() -> None:
         id = sample.bring_in(Home.open(tmp_path)).id
         async with agent(tmp_path) as desk:
             found = await figures(desk, id)
-            assert (found["closings"], found["closings"] * found["winRate"]) == (26, 13)
+            assert (found["closings"], found["winRate"]) == (0, None)
+            assert found["dailyReturns"]["count"] == 440
 
     run(main())
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backtest.files import opened
-from tracedesk.backtest import charts, report, story
+from tracedesk.backtest import charts, compare, report, story
 from tracedesk.backtest.charts import COLUMNS, MARK, PLOT, Marks, Series
 from tracedesk.backtest.positions import Positions
 from tracedesk.backtest.recorder import Recorder
@@ -129,11 +129,25 @@ def test_the_figures_are_those_of_the_run(home: Home, run: str) -> None:
         "return": "+10.05%",
         "largest drawdown": "-25.00%",
         "executions": "2",
-        "closed at a profit": "1 of 1",
+        "Sharpe ratio": "not given",
+        "trades closed at a profit": "1 of 1",
         "commission": "0.3000000000000000000001",
         "rejected orders": "3",
         "invalid events": "0",
     }
+
+
+def test_the_report_has_the_sharpe_ratio_and_the_trades_of_compare_runs(home: Home) -> None:
+    with Recorder(home, "compared") as recorder:
+        equity(recorder, [10_000 + 7 * day * (day % 3 - 1) for day in range(90) if day % 7 < 5])
+        for number, gain in enumerate((9, -4, 0, 5)):
+            recorder.trade(START + number, number, "A", "Sell", 1, 1, commission=1, RealizedPnL=gain)
+    with opened(home, recorder.run_id) as recording:
+        measured = compare.measure(recording).body()
+    shown = figures(page(home, recorder.run_id))
+    assert shown["Sharpe ratio"] == f"{measured['sharpe']:.2f}"
+    assert shown["trades closed at a profit"] == "2 of 3"
+    assert (measured["closings"], measured["winRate"]) == (3, Decimal("0.666667"))
 
 
 def test_rejections_are_counted_by_reason_the_most_frequent_first(home: Home, run: str) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from tracedesk.backtest import paths
@@ -15,11 +13,11 @@ from tracedesk.backtest.costs import cost, cut, told_apart
 from tracedesk.backtest.cursors import Key
 from tracedesk.backtest.explain import say
 from tracedesk.backtest.model import EventType
-from tracedesk.backtest.positions import Held, Positions
+from tracedesk.backtest.performance import FEWEST_RETURNS, Performance, performance_of
 from tracedesk.backtest.query import TYPE_NAMES, Recording, Row, Selection, Window
-from tracedesk.backtest.snapshot import Pnl, Scope, pnl_told, state_at
-from tracedesk.primitives import json, money
-from tracedesk.primitives.time import DAY, LATEST, format
+from tracedesk.backtest.snapshot import Pnl, Scope, state_at
+from tracedesk.primitives import json
+from tracedesk.primitives.time import LATEST, format
 
 if TYPE_CHECKING:
     from tracedesk.backtest.desk import Shelf
@@ -33,9 +31,6 @@ _LONGEST_NAME: Final = 80
 _FRAME: Final = 120
 """Tokens kept for what says that the answer was cut."""
 
-_RATE_PLACES: Final = 6
-_YEAR: Final = 252
-_EQUITY: Final = ("equity", "totalequity", "accountvalue", "portfoliovalue")
 _DECISIONS: Final = (
     EventType.OrderPlaced,
     EventType.TradeExecution,
@@ -58,39 +53,14 @@ _COMPARED: Final = (
 )
 BASIS: Final[Mapping[str, str]] = {
     "pnl": "state at the last event",
-    "winRate": "executions that tell a RealizedPnL but 0; in a run that tells none, PositionUpdates that "
-    "shrink or turn a position and change RealizedPnL; a win is a gain",
+    "winRate": "closed trades that gained after costs / all closed trades, as the engine reports them "
+    "(TradePnL); else round trips from flat to flat",
     "maxDrawdown": "largest fall of the total profit from its peak (0 at the start), in money, exact",
-    "sharpe": "mean / sample deviation of the daily changes of the total profit x sqrt(252), binary64",
+    "sharpe": "mean / sample deviation of dailyReturns x sqrt(periodsPerYear), risk-free rate 0, binary64; "
+    f"null below {FEWEST_RETURNS} returns",
+    "dailyReturns": "last equity of a UTC day / the previous day's - 1, over days with market data or equity",
     "firstDivergence": "orders, fills, rejections, cancels: time, security, side, size, kind, prices, reason",
 }
-
-
-@dataclass(slots=True)
-class Curve:
-    """The total profit over time: its deepest fall and its last value on each day."""
-
-    peak: Decimal = Decimal(0)
-    fall: Decimal = Decimal(0)
-    days: dict[int, Decimal] = field(default_factory=dict[int, Decimal])
-
-    def add(self, ts: int, total: Decimal) -> None:
-        self.days[ts // DAY] = total
-        if total > self.peak:
-            self.peak = total
-        elif (fall := _WIDE.subtract(self.peak, total)) > self.fall:
-            self.fall = fall
-
-    def sharpe(self) -> float | None:
-        """Annualised, of the daily changes; None with fewer than two of them or without any spread."""
-        values = [Decimal(0), *(self.days[day] for day in sorted(self.days))]
-        changes = [float(_WIDE.subtract(b, a)) for a, b in pairwise(values)]
-        if len(changes) < 2:
-            return None
-        mean = math.fsum(changes) / len(changes)
-        spread = math.sqrt(math.fsum((c - mean) ** 2 for c in changes) / (len(changes) - 1))
-        ratio = mean / spread * math.sqrt(_YEAR) if spread else math.nan
-        return ratio if math.isfinite(ratio) else None
 
 
 @dataclass(slots=True)
@@ -102,19 +72,9 @@ class Metrics:
     trades: int
     reasons: Counter[str]
     pnl: Pnl
-    closings: int
-    wins: int
-    drawdown: Decimal | None
-    sharpe: float | None
+    performance: Performance
     config: str
     times: tuple[int, int] | None
-
-    @property
-    def win_rate(self) -> Decimal | None:
-        if not self.closings:
-            return None
-        units = money.divide(self.wins * 10**_RATE_PLACES, self.closings)
-        return money.from_units(units, _RATE_PLACES)
 
     @property
     def rejections(self) -> int:
@@ -127,10 +87,11 @@ class Metrics:
             **self.facts,
             "trades": self.trades,
             "pnl": self.pnl.body(),
-            "closings": self.closings,
-            "winRate": self.win_rate,
-            "maxDrawdown": self.drawdown,
-            "sharpe": self.sharpe,
+            "closings": self.performance.trades.count,
+            "winRate": self.performance.trades.win_rate,
+            "maxDrawdown": self.performance.drawdown,
+            "sharpe": self.performance.returns.sharpe,
+            "dailyReturns": self.performance.returns.body(),
             "rejections": self.rejections,
         }
 
@@ -168,17 +129,20 @@ def _caveats(left: Metrics, right: Metrics) -> list[str]:
             )
         if metrics.pnl.total is None:
             notes.append(f"run {metrics.run} tells no profit: no PositionUpdate or StateChange has it")
+        if (caveat := metrics.performance.returns.caveat) is not None:
+            notes.append(f"run {metrics.run} has no Sharpe ratio: {caveat}")
     return notes
 
 
 def _difference(left: Metrics, right: Metrics) -> dict[str, Any]:
-    sharpes = (left.sharpe, right.sharpe)
+    old, new = left.performance, right.performance
+    sharpes = (old.returns.sharpe, new.returns.sharpe)
     return {
         "trades": right.trades - left.trades,
         "totalPnL": _minus(right.pnl.total, left.pnl.total),
-        "winRate": _minus(right.win_rate, left.win_rate),
-        "maxDrawdown": _minus(right.drawdown, left.drawdown),
-        "sharpe": None if None in sharpes else cast("float", right.sharpe) - cast("float", left.sharpe),
+        "winRate": _minus(new.trades.win_rate, old.trades.win_rate),
+        "maxDrawdown": _minus(new.drawdown, old.drawdown),
+        "sharpe": None if None in sharpes else cast("float", sharpes[1]) - cast("float", sharpes[0]),
         "rejections": right.rejections - left.rejections,
     }
 
@@ -227,12 +191,6 @@ def _top(counts: Mapping[str, int], room: int) -> tuple[list[tuple[str, int]], i
 
 def measure(recording: Recording) -> Metrics:
     """Everything that is compared of a run, in two passes over its positions and rejections."""
-    curve = Curve()
-    positions, held = _follow_positions(recording)
-    closed = _executed(recording) or positions
-    told = list(_told_profit(recording))
-    for ts, total in told or held:
-        curve.add(ts, total)
     times = recording.times
     facts: dict[str, Any] = {
         "name": cut(str(recording.meta.get("name") or ""), _LONGEST_NAME),
@@ -247,10 +205,7 @@ def measure(recording: Recording) -> Metrics:
         trades=recording.count(Selection(types=(EventType.TradeExecution,))),
         reasons=_reasons(recording),
         pnl=state_at(recording, LATEST, Scope(indicators=False, orders=False)).pnl,
-        closings=closed.count,
-        wins=closed.wins,
-        drawdown=curve.fall if curve.days else None,
-        sharpe=curve.sharpe(),
+        performance=performance_of(recording),
         config=str(recording.meta.get("configHash")),
         times=times,
     )
@@ -262,102 +217,6 @@ def _reasons(recording: Recording) -> Counter[str]:
     for _, body in recording.bodies(Selection(types=(EventType.OrderRejection,))):
         counts[str(paths.properties(body).get("RejectionReason") or "(no reason recorded)")] += 1
     return counts
-
-
-@dataclass(slots=True)
-class _Closings:
-    """How often profit was realised, and how often as a gain."""
-
-    count: int = 0
-    wins: int = 0
-
-    def take(self, gain: Decimal) -> None:
-        self.count += gain != 0
-        self.wins += gain > 0
-
-
-def _executed(recording: Recording) -> _Closings | None:
-    """What the executions say that they realised; None when none says it."""
-    closed: _Closings | None = None
-    for _, body in recording.bodies(Selection(types=(EventType.TradeExecution,))):
-        if _REALIZED not in body:
-            continue
-        gain = paths.number(paths.properties(body).get("RealizedPnL"))
-        if gain is not None:
-            closed = closed or _Closings()
-            closed.take(gain)
-    return closed
-
-
-_REALIZED: Final = b'"RealizedPnL"'
-
-
-@dataclass(slots=True)
-class _Position:
-    """A position as its updates tell it."""
-
-    quantity: Decimal = Decimal(0)
-    realized: Decimal = Decimal(0)
-    worth: Decimal = Decimal(0)
-
-    def moved_to(self, quantity: Decimal | None) -> bool:
-        """Take the new quantity; whether that closes any of the old one."""
-        if quantity is None:
-            return False
-        before, self.quantity = self.quantity, quantity
-        turned = before.is_signed() != quantity.is_signed()
-        return bool(before) and (turned or quantity.copy_abs() < before.copy_abs())
-
-
-def _follow_positions(recording: Recording) -> tuple[_Closings, list[tuple[int, Decimal]]]:
-    """Profit realised by updates that close some of a position, and the sum of all positions over time.
-
-    Fees of opening are realised, too, but close nothing.
-    """
-    closed, positions, told = _Closings(), dict[Held, _Position](), Positions.of(recording)
-    total, series = Decimal(0), list[tuple[int, Decimal]]()
-    for row in recording.scan(Selection(types=(EventType.PositionUpdate,))):
-        properties = paths.properties(row.body)
-        position = positions.setdefault(told.held(properties), _Position())
-        closes = position.moved_to(paths.number(properties.get("Quantity")))
-        gained, open_gain = (paths.number(properties.get(n)) for n in ("RealizedPnL", "UnrealizedPnL"))
-        if gained is not None:
-            if closes:
-                closed.take(_WIDE.subtract(gained, position.realized))
-            position.realized = gained
-        elif open_gain is None:
-            continue
-        now = _WIDE.add(position.realized, open_gain or Decimal(0))
-        total = _WIDE.add(total, _WIDE.subtract(now, position.worth))
-        position.worth = now
-        series.append((row.ts, total))
-    return closed, series
-
-
-def _told_profit(recording: Recording) -> Iterator[tuple[int, Decimal]]:
-    """The profit as StateChanges of the whole portfolio tell it; an equity counts from its first value."""
-    query = f"""
-        SELECT f.ts, e.body FROM slot s CROSS JOIN fact f {recording.by("slot")} ON f.slot = s.id
-        JOIN event e ON e.id = f.event WHERE s.type = ? AND s.symbol IS NULL ORDER BY f.ts, f.event
-    """
-    first: Decimal | None = None
-    for ts, body in recording.connection.execute(query, (EventType.StateChange.value,)):
-        after = paths.properties(body).get("StateAfter")
-        told = pnl_told(after)
-        if told is not None and told.total is not None:
-            yield ts, told.total
-            continue
-        equity = _equity(after)
-        if equity is not None:
-            first = equity if first is None else first
-            yield ts, _WIDE.subtract(equity, first)
-
-
-def _equity(after: Any) -> Decimal | None:
-    if not isinstance(after, dict):
-        return None
-    named = {name.lower(): value for name, value in cast("dict[str, Any]", after).items()}
-    return next((n for name in _EQUITY if (n := paths.number(named.get(name))) is not None), None)
 
 
 # --- where they part --------------------------------------------------------------------------------------

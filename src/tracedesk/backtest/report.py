@@ -15,6 +15,7 @@ from typing import Final
 
 from tracedesk.backtest import charts
 from tracedesk.backtest.charts import COLUMNS, Marks, Series
+from tracedesk.backtest.performance import DailyReturns, Performance, performance_of
 from tracedesk.backtest.positions import Positions
 from tracedesk.backtest.query import Recording
 from tracedesk.backtest.story import (
@@ -70,7 +71,7 @@ def page_of(recording: Recording, name: str, *, progress: Progress | None = None
     story = tell(events, start, end, Positions.of(recording))
     engine = str(recording.meta.get("engine") or "")
     heading = Heading(recording.run, name, engine, recording.status, _head(recording))
-    return page(heading, story, counts_of(recording))
+    return page(heading, story, counts_of(recording), performance_of(recording))
 
 
 def _watched(events: Iterator[Event], total: int, progress: Progress | None) -> Iterator[Event]:
@@ -87,12 +88,12 @@ def _head(recording: Recording) -> str:
     return ""
 
 
-def page(heading: Heading, story: Story, counts: Counts) -> bytes:
+def page(heading: Heading, story: Story, counts: Counts, performance: Performance) -> bytes:
     """The whole page; every value in it is escaped."""
     parts = {
         "name": _shown(heading.name),
         "lead": _lead(heading, story),
-        "figures": "".join(_figures(story, counts)),
+        "figures": "".join(_figures(story, counts, performance)),
         "sections": "".join((_equity(story), _prices(story), _rejections(heading, story), _counts(counts))),
         "notes": _notes(heading, story),
     }
@@ -111,13 +112,14 @@ def _lead(heading: Heading, story: Story) -> str:
     return f"{badge}{engine} · {span}<br><code>{_shown(heading.id)}</code>"
 
 
-def _figures(story: Story, counts: Counts) -> list[str]:
+def _figures(story: Story, counts: Counts, performance: Performance) -> list[str]:
     rejected = sum(group.count for group in story.rejections.values())
     sides = ", ".join(f"{count:,} {side}" for side, count in sorted(story.sides.items()))
-    found = [*_value_figures(story), _figure("executions", f"{sum(story.sides.values()):,}", note=sides)]
-    if story.won or story.lost:
-        closed = story.won + story.lost
-        found.append(_figure("closed at a profit", f"{story.won:,} of {closed:,}"))
+    found = [*_value_figures(story), *_sharpe(performance.returns)]
+    found.append(_figure("executions", f"{sum(story.sides.values()):,}", note=sides))
+    trades = performance.trades
+    if trades.count:
+        found.append(_figure("trades closed at a profit", f"{trades.wins:,} of {trades.count:,}"))
     if story.commission is not None:
         found.append(_figure("commission", _amount(story.commission), exact=story.commission))
     found.append(_figure("rejected orders", f"{rejected:,}", "loss" if rejected else ""))
@@ -140,6 +142,16 @@ def _value_figures(story: Story) -> list[str]:
     if first > 0:
         found.append(_figure("return", f"{_percent(change, first):+f}%", _mood(change)))
     return [*found, _deepest(story)]
+
+
+def _sharpe(returns: DailyReturns) -> list[str]:
+    """The ratio with its number of returns; a run without an equity has none."""
+    if not returns.count:
+        return []
+    if returns.sharpe is None:
+        return [_figure("Sharpe ratio", "not given", note=str(returns.caveat))]
+    note = f"{returns.count:,} daily returns, {returns.periods} a year"
+    return [_figure("Sharpe ratio", f"{returns.sharpe:.2f}", note=note)]
 
 
 def _deepest(story: Story) -> str:

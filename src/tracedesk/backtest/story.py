@@ -13,6 +13,7 @@ import orjson
 
 from tracedesk.backtest.charts import Marks, Series, Side
 from tracedesk.backtest.model import HAS_ERROR, HAS_WARNING, EventType, Severity
+from tracedesk.backtest.performance import account_value
 from tracedesk.backtest.positions import Held, Positions
 from tracedesk.backtest.query import Recording, Selection
 from tracedesk.journal import Event
@@ -21,8 +22,6 @@ from tracedesk.primitives.time import format
 
 Basis = Literal["equity", "profit and loss", "positions"]
 
-_EQUITY: Final = ("equity", "totalequity", "accountvalue", "portfoliovalue", "value")
-_PROFIT: Final = ("total", "totalpnl", "pnl")
 _PRICE: Final = ("close", "closeprice", "price", "last", "lastprice")
 _SIDES: Final[Mapping[str, Side]] = {"buy": "buy", "long": "buy", "sell": "sell", "short": "sell"}
 EXACT: Final = Context(prec=800)
@@ -93,8 +92,6 @@ class Story:
     trades: dict[str, Marks] = field(default_factory=dict[str, Marks])
     sides: dict[Side, int] = field(default_factory=dict[Side, int])
     commission: Decimal | None = None
-    won: int = 0
-    lost: int = 0
     rejections: dict[str, Rejected] = field(default_factory=dict[str, Rejected])
     first_value: Decimal | None = None
     last_value: Decimal | None = None
@@ -226,9 +223,6 @@ def _trade(story: Story, event: Event) -> None:
     commission = _exact(properties.get("Commission"))
     if commission is not None:
         story.commission = EXACT.add(commission, story.commission or Decimal(0))
-    profit = _exact(properties.get("RealizedPnL")) or Decimal(0)
-    story.won += profit > 0
-    story.lost += profit < 0
     price = _exact(properties.get("Price"))
     symbol = _text(properties, "SecuritySymbol")
     if symbol and price is not None:
@@ -264,16 +258,15 @@ def _state(story: Story, event: Event) -> None:
     properties = json.loads(event.body)
     if _text(properties, "StateType").lower() != "pnl":
         return
-    after = properties.get("StateAfter")
-    if isinstance(after, dict):
-        equity = _exact(_pick(after, _EQUITY))
-        profit = _exact(_pick(after, _PROFIT))
-    else:
-        equity, profit = None, _exact(after)
-    if equity is not None:
-        _keep(story, story.equity, event, equity)
-    elif profit is not None and not len(story.equity):
-        _keep(story, story.profit, event, profit)
+    if _text(properties, "SecuritySymbol"):
+        return  # the profit of one security is no value of the account
+    value = account_value(event.time_ns, event.seq, properties)
+    if value is None:
+        return
+    if value.equity is not None:
+        _keep(story, story.equity, event, value.equity)
+    elif value.profit is not None and not len(story.equity):
+        _keep(story, story.profit, event, value.profit)
 
 
 def _keep(story: Story, curve: Curve, event: Event, value: Decimal) -> None:

@@ -91,7 +91,7 @@ def _recording(base: Any, tape: Tape, symbol: str, times: list[int]) -> Any:
         def _close_trade(self, trade: Any, price: Any, time_index: int) -> None:
             self.teller.closes(trade, price, time_index)
             base._close_trade(self, trade, price, time_index)
-            self.teller.settled(time_index)
+            self.teller.settled(time_index, self.closed_trades[-1])
 
     return Recording
 
@@ -366,10 +366,11 @@ class _Teller:
         ticket = Ticket(str(self._count), self.symbol, direction(-trade.size), units, "Liquidation")
         self.tape.placed(self._time, ticket, self._seq)
 
-    def settled(self, index: int) -> None:
-        """Tell the position after an execution."""
+    def settled(self, index: int, ended: Any = None) -> None:
+        """Tell the position after an execution, with the profit of the trade that it ended."""
         assert self._execution is not None
-        self.tape.position(self.times[index], self._holding(), self._execution)
+        trade = None if ended is None else number(ended.pl)
+        self.tape.position(self.times[index], self._holding(), self._execution, trade)
         if self._broke:
             self.current = None
 

@@ -182,16 +182,21 @@ class Tape:
 
     # --- the account ----------------------------------------------------------------------------
 
-    def position(self, time: int, holding: Holding, cause: int) -> int:
-        """A position that an event changed."""
-        return self._position(time, holding, "Execution", cause)
+    def position(self, time: int, holding: Holding, cause: int, trade: Number | None = None) -> int:
+        """A position that an event changed; `trade` is the net profit of the trade that ended with it.
+
+        Engines that end a trade with each exit report it; else a trade is a round trip from flat to flat.
+        """
+        return self._position(time, holding, "Execution", cause, trade)
 
     def marked(self, time: int, holding: Holding) -> None:
         """A position as the latest bar values it; told only when that differs from what was told last."""
         if self._marks.get((holding.symbol, holding.id)) != holding:
             self._position(time, holding, "Mark", self._bars.get(holding.symbol))
 
-    def _position(self, time: int, holding: Holding, cause: str, parent: int | None) -> int:
+    def _position(
+        self, time: int, holding: Holding, cause: str, parent: int | None, trade: Number | None = None
+    ) -> int:
         self._marks[holding.symbol, holding.id] = holding
         properties = {
             "SecuritySymbol": holding.symbol,
@@ -200,6 +205,7 @@ class Tape:
             "AveragePrice": holding.average,
             "UnrealizedPnL": holding.unrealized,
             "RealizedPnL": holding.realized,
+            "TradePnL": trade,
             "Cause": cause,
         }
         return self._emit("PositionUpdate", time, properties, parent)

@@ -6,6 +6,7 @@ The engine keeps a log of every request when it is asked to (`log=True`). The po
 from __future__ import annotations
 
 import importlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,6 +18,7 @@ from tracedesk.backtest.adapters.values import Number, Plain, exact, figure, num
 _ZERO: Final = Decimal(0)
 _FILLED: Final = 0
 _IGNORED: Final = 1
+_CLOSED: Final = 1
 _SHORT_ONLY: Final = 1
 _TARGETS: Final = 3
 """The first of the engine's size types that are targets: an amount, a value, a share."""
@@ -103,6 +105,7 @@ class _Teller:
         self._cash = portfolio.cash().to_numpy().reshape(len(self._times), -1).sum(axis=1)
         self._start = exact(_total(portfolio.init_cash))
         self._requests = _by_row(portfolio.logs.records.to_dict("records"))
+        self._ended = _profits(portfolio.exit_trades.records.to_dict("records"))
         enums: Any = importlib.import_module("vectorbt.portfolio.enums")
         self._reasons = list(enums.OrderStatusInfo._fields)
         self._texts: list[str] = list(enums.status_info_desc)
@@ -152,7 +155,8 @@ class _Teller:
         fill = Fill(figure(units), ("Buy", "Sell")[side], price, fees, profit, more)
         seq = self._tape.executed(time, order, fill)
         column.settle(exact(request["new_position"]))
-        self._tape.position(time, column.holding(row), seq)
+        ended = None if profit is None else next(self._ended[int(request["col"])], None)
+        self._tape.position(time, column.holding(row), seq, ended)
         asked = _asked(request)
         if asked is not None and request["res_status_info"] >= 0:
             info = int(request["res_status_info"])
@@ -195,6 +199,15 @@ def _by_row(records: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
     for request in records:
         rows.setdefault(int(request["idx"]), []).append(request)
     return rows
+
+
+def _profits(trades: list[dict[str, Any]]) -> dict[int, Iterator[Plain | None]]:
+    """Net profits of the closed trades of each column; the engine ends a trade with each closing order."""
+    closed: dict[int, list[Plain | None]] = defaultdict(list)
+    for trade in trades:
+        if trade["status"] == _CLOSED:
+            closed[int(trade["col"])].append(number(trade["pnl"]))
+    return defaultdict(lambda: iter(()), {column: iter(gains) for column, gains in closed.items()})
 
 
 def _symbol(name: Any, at: int) -> str:
