@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -101,15 +102,31 @@ class Served:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served]:
     """One desk over HTTP for all tests that only need one to be there; it must end cleanly."""
     shell = make_shell(tmp_path_factory.mktemp("served"))
-    process = shell.start("serve", "--port", "0")
-    lines = _until(process, "Stop with Ctrl-C.")
-    text = "".join(lines)
-    url = lines[0].split()[-1]
-    token = next(line.split()[1] for line in lines if line.strip().startswith("Token"))
-    yield Served(shell, text, url, token)
+    with serving(shell) as (process, served):
+        yield served
+        assert ended(process) == (0, "", "")
+
+
+@contextmanager
+def serving(shell: Shell, **environ: str) -> Generator[tuple[subprocess.Popen[str], Served]]:
+    """A desk over HTTP that has said its banner; it is ended with the body."""
+    process = shell.start("serve", "--port", "0", **environ)
+    try:
+        lines = _until(process, "Stop with Ctrl-C.")
+        url = lines[0].split()[-1]
+        token = next(line.split()[1] for line in lines if line.strip().startswith("Token"))
+        yield process, Served(shell, "".join(lines), url, token)
+    finally:
+        ended(process)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Ask a desk to end: its exit code, and the rest of what it said. Once ended, it says nothing more."""
+    if process.poll() is not None and process.stdout is not None and process.stdout.closed:
+        return process.returncode, "", ""
     process.send_signal(signal.SIGTERM)
     rest, err = process.communicate(timeout=GRACE)
-    assert (process.returncode, rest, err) == (0, "", "")
+    return process.returncode, rest, err
 
 
 def _until(process: subprocess.Popen[str], last: str) -> list[str]:
