@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -42,13 +43,13 @@ async def get_source(args: Arguments, call: Call[Status]) -> dict[str, Any]:
 async def trace(args: Arguments, call: Call[Status]) -> Page:
     """Follow a reference back to what it came from, breadth first, up to `depth` steps."""
     root = await _found(args["ref"], call)
-    walk = await _walk(root, args["depth"], call)
-    start = _position(args.get("cursor"), len(walk.nodes))
+    found = await walk(root, args["depth"], call.resolve)
+    start = _position(args.get("cursor"), len(found.nodes))
     body: dict[str, Any] = {
         "root": root.ref,
-        "nodes": walk.nodes[start:],
-        "unresolved": walk.unresolved,
-        "metadata": {"depth": args["depth"], "total": len(walk.nodes), "complete": walk.complete},
+        "nodes": found.nodes[start:],
+        "unresolved": found.unresolved,
+        "metadata": {"depth": args["depth"], "total": len(found.nodes), "complete": found.complete},
     }
     return Page(body, "nodes", lambda kept: str(start + kept))
 
@@ -85,41 +86,46 @@ async def _found(ref: str, call: Call[Status]) -> Source:
 
 
 @dataclass(slots=True)
-class _Walk:
+class Walk:
+    """References that were followed from one, nearest first."""
+
     nodes: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     unresolved: list[str] = field(default_factory=list[str])
     complete: bool = True
 
 
-async def _walk(root: Source, depth: int, call: Call[Status]) -> _Walk:
-    """Every reference within `depth` steps once, nearest first."""
-    walk = _Walk()
+Resolve = Callable[[str], Awaitable[Source | None]]
+
+
+async def walk(root: Source, depth: int, resolve: Resolve) -> Walk:
+    """Follow every reference within `depth` steps once, nearest first."""
+    done = Walk()
     seen = {root.ref}
     waiting: deque[tuple[Source, int]] = deque([(root, 0)])
     while waiting:
         source, level = waiting.popleft()
-        walk.nodes.append({**_source(source), "depth": level})
+        done.nodes.append({**_source(source), "depth": level})
         fresh = [edge.ref for edge in source.edges if edge.ref not in seen]
         if fresh and (level == depth or len(seen) >= _MOST_NODES):
-            walk.complete = False
+            done.complete = False
             continue
         for ref in dict.fromkeys(fresh):
             if ref in seen:
                 continue
             seen.add(ref)
-            found = await _met(ref, call)
+            found = await _met(ref, resolve)
             if found is None:
-                walk.unresolved.append(ref)
+                done.unresolved.append(ref)
             elif found.ref == ref or found.ref not in seen:  # a bare id may name what was met already
                 seen.add(found.ref)
                 waiting.append((found, level + 1))
-    return walk
+    return done
 
 
-async def _met(ref: str, call: Call[Status]) -> Source | None:
-    """What lies behind a reference on the way; one that cannot be followed now does not end the walk."""
+async def _met(ref: str, resolve: Resolve) -> Source | None:
+    """The source behind a reference on the way; one that cannot be followed now does not end the walk."""
     try:
-        return await call.resolve(ref)
+        return await resolve(ref)
     except ToolError:
         return None
 

@@ -1,23 +1,24 @@
-"""`tracedesk trace`: the calls and attempts this home has recorded, and proof that nobody changed them."""
+"""`tracedesk trace`: the recorded calls and attempts, and proof that nobody changed them."""
 
 from __future__ import annotations
 
+import asyncio
 import json as plain
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from tracedesk.cli.atlas import asked
+from tracedesk.cli.atlas import asked, told
 from tracedesk.cli.console import Console, Failed, Misuse, pass_console, print_json, table
 from tracedesk.cli.frame import DeskGroup
 
 if TYPE_CHECKING:
     from tracedesk.calls.history import Ended
     from tracedesk.codegraph.desk import Atlas
-    from tracedesk.contract import Source
+    from tracedesk.home import Home
     from tracedesk.journal import Reader, Report
 
 _POLL_SECONDS: Final = 0.25
@@ -50,31 +51,46 @@ def tail(console: Console, lines: int, follow: bool, attempt: str | None) -> Non
 
 
 @trace.command()
-@click.argument("ref", metavar="REF|ATTEMPT")
+@click.argument("ref", metavar="REF|ID|ATTEMPT")
+@click.option("--depth", default=0, show_default=True, type=click.IntRange(0, 10), help="Steps to follow.")
 @pass_console
-def show(console: Console, ref: str) -> None:
-    """Show a call by its reference or id, an attempt by its id, or an event, with where it leads."""
-    from tracedesk.calls.book import forgotten
-    from tracedesk.calls.log import find
+def show(console: Console, ref: str, depth: int) -> None:
+    """Show the source behind a reference, a tool_call_id, or an attempt's id, and where it leads.
+
+    Follows what the tool `trace` follows, in the files of the home: no desk has to run.
+    """
+    from tracedesk.desk_tools import Walk
     from tracedesk.primitives import json
 
-    with _reader(console) as reader:
-        found = find(reader, ref) or forgotten(reader, ref)
-    found = found or asked(console, (), lambda atlas: attempt_or_event(atlas, ref))
-    if found is None:
-        raise Failed(f"No recorded call, attempt or event is {ref!r}; `tracedesk trace tail` lists calls.")
-    edges = [{"relation": edge.relation, "ref": edge.ref} for edge in found.edges]
-    document = {"ref": found.ref, "kind": found.kind, "body": found.body, "edges": edges}
+    async def follow(home: Home) -> Walk | None:
+        from tracedesk.cli.references import following
+        from tracedesk.desk_tools import walk
+
+        async with following(home) as resolve:
+            root = await resolve(ref)
+            return None if root is None else await walk(root, depth, resolve)
+
+    with told():
+        walked = asyncio.run(follow(_recorded(console)))
+    if walked is None:
+        raise Failed(f"Nothing in this home is {ref!r}; `tracedesk trace tail` lists calls.")
     # Read back by the standard library, whose numbers the console can print.
-    console.answer(plain.loads(json.dumps(document)), "\n".join(_lines(found.ref, found.body, edges)))
+    nodes = plain.loads(json.dumps(walked.nodes))
+    followed = {"root": nodes[0]["ref"], "nodes": nodes, "unresolved": walked.unresolved}
+    document = {**followed, "complete": walked.complete} if depth else nodes[0]
+    lines = [line for node in nodes for line in _lines(node)]
+    lines += [f"not found: {name}" for name in walked.unresolved]
+    console.answer(document, "\n".join(lines))
 
 
-async def attempt_or_event(atlas: Atlas, text: str) -> Source | None:
-    """What a reference, the name of an attempt, or the id of an event leads to."""
-    from tracedesk.codegraph import sources
-    from tracedesk.codegraph.etg.model import attempt_ref
+def _recorded(console: Console) -> Home:
+    """The home, where anything has been recorded in it."""
+    from tracedesk.home import Home
 
-    return await sources.resolve(text, atlas) or await sources.resolve(attempt_ref(text), atlas)
+    path = console.settings().home
+    if not path.exists() or not Home(path).databases():
+        raise Failed(f"Nothing is recorded in {path} yet.")
+    return Home.open(path)
 
 
 @trace.command("import-git")
@@ -218,9 +234,12 @@ def _cells(body: dict[str, Any]) -> tuple[str, str, str, str]:
     return body["tool"], outcome, f"{body['us'] / 1000:.1f} ms", body["id"]
 
 
-def _lines(ref: str, body: dict[str, Any], edges: list[dict[str, str]]) -> Iterator[str]:
-    yield ref
+def _lines(node: dict[str, Any]) -> Iterator[str]:
+    margin = "    " * node["depth"]
+    yield f"{margin}{node['ref']}"
+    found = node["body"]
+    body = cast("dict[str, Any]", found) if isinstance(found, dict) else {"body": found}
     for name, value in body.items():
-        yield f"  {name}: {value}"
-    for edge in edges:
-        yield f"  → {edge['relation']} {edge['ref']}"
+        yield f"{margin}  {name}: {value}"
+    for edge in node["edges"]:
+        yield f"{margin}  → {edge['relation']} {edge['ref']}"

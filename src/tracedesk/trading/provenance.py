@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.contract import Edge, Source
@@ -26,16 +27,27 @@ async def resolve(ref: str, trader: Trader, requester: Requester) -> Source | No
     another desk of the home.
     """
     if ref.startswith("tracedesk://"):
-        return await trader.ledger(lambda ledger: _named(ledger, ref, trader.accounts))
+        return await trader.ledger(lambda ledger: stored(ledger, ref, trader.accounts))
     for account in trader.accounts:
         told = trader.memory.find((account, requester.scope, ref))
         if told is not None:
             return await trader.desk.book.resolve(f"tracedesk://calls/{told.call}")
-    found = await trader.ledger(lambda ledger: _called(ledger, ref, trader.accounts))
+    found = await trader.ledger(lambda ledger: stored(ledger, ref, trader.accounts))
     if found is not None or requester.subject is None:
         return found
-    names = [(requester.holder, account, ref) for account in trader.accounts]
-    return await trader.desk.book.named(names)
+    return await trader.desk.book.named(read_under(ref, requester.holder, trader.accounts))
+
+
+def stored(ledger: Reading, ref: str, accounts: tuple[str, ...]) -> Source | None:
+    """The ledger's own source behind a reference or the bare id of a change."""
+    if ref.startswith("tracedesk://"):
+        return _named(ledger, ref, accounts)
+    return _called(ledger, ref, accounts)
+
+
+def read_under(id: str, holder: str, accounts: Iterable[str]) -> list[tuple[str, str, str]]:
+    """The names under which the calls that only read are recorded, for one holder's id."""
+    return [(holder, account, id) for account in accounts]
 
 
 def _named(ledger: Reading, ref: str, accounts: tuple[str, ...]) -> Source | None:

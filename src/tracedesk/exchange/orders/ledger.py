@@ -387,36 +387,8 @@ class Ledger:
             return [_order(row) for row in connection.execute(f"{query} ORDER BY sent_ns", values)]
 
     def resolve(self, ref: str) -> Source | None:
-        """The entry behind a reference, with what it came from, and the principal whose it is.
-
-        What became of an order is for who placed it; what names nobody is for the owner alone.
-        """
-        found = self._entry(ref)
-        if found is None or "principal" in found.body:
-            return found
-        intents = (self._entry(edge.ref) for edge in found.edges if edge.relation == "intent")
-        whose = next((intent.body.get("principal") for intent in intents if intent is not None), None)
-        return replace(found, body={**found.body, "principal": whose})
-
-    def _entry(self, ref: str) -> Source | None:
-        try:
-            parsed = parse_ref(ref)
-        except ValueError:
-            return None
-        if not isinstance(parsed, StreamRef) or parsed.toolset != "exchange":
-            return None
-        if not parsed.stream.startswith(PREFIX) or not self.path.exists():
-            return None
-        with Reader(self.path) as reader:
-            try:
-                event = reader.event(parsed.stream, parsed.seq)
-            except (UnknownStream, StreamPruned):
-                return None
-        if event is None:
-            return None
-        body = json.loads(event.body)
-        edges = tuple(Edge(relation, to) for relation, to in body.pop("edges", ()))
-        return Source(ref, f"order_{event.kind}", {**body, "at": format(event.time_ns)}, edges)
+        """Resolve a reference to an entry; see `resolve`."""
+        return resolve(self.path, ref)
 
     # --- the file
 
@@ -537,3 +509,37 @@ def _theirs(connection: Connection, whose: Identity) -> tuple[str, tuple[str, ..
     """
     found = identities.known(connection, whose)
     return f"(identity IN ({','.join('?' * len(found))}) OR account = ?)", (*found, whose.name)
+
+
+def resolve(path: Path, ref: str) -> Source | None:
+    """The entry behind a reference in a trace journal, with its edges and the principal that may see it.
+
+    What became of an order is for the principal that placed it; an entry that names nobody is the owner's.
+    """
+    found = _entry(path, ref)
+    if found is None or "principal" in found.body:
+        return found
+    intents = (_entry(path, edge.ref) for edge in found.edges if edge.relation == "intent")
+    whose = next((intent.body.get("principal") for intent in intents if intent is not None), None)
+    return replace(found, body={**found.body, "principal": whose})
+
+
+def _entry(path: Path, ref: str) -> Source | None:
+    try:
+        parsed = parse_ref(ref)
+    except ValueError:
+        return None
+    if not isinstance(parsed, StreamRef) or parsed.toolset != "exchange":
+        return None
+    if not parsed.stream.startswith(PREFIX) or not path.exists():
+        return None
+    with Reader(path) as reader:
+        try:
+            event = reader.event(parsed.stream, parsed.seq)
+        except (UnknownStream, StreamPruned):
+            return None
+    if event is None:
+        return None
+    body = json.loads(event.body)
+    edges = tuple(Edge(relation, to) for relation, to in body.pop("edges", ()))
+    return Source(ref, f"order_{event.kind}", {**body, "at": format(event.time_ns)}, edges)
