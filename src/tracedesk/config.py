@@ -82,24 +82,44 @@ def explain(
     flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
 ) -> dict[str, Origin]:
     """Every setting with its value and the layer that decided it."""
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
-    surroundings = os.environ if environ is None else environ
-    home = locate(given.get("home"), surroundings)
-    file = _from_file(home / FILE)
-    _refuse_unknown(surroundings, credential_names(file.get("tables", {}).get("exchange", {})))
-    layers = [
-        ("default", {f.name: getattr(Settings(), f.name) for f in fields(Settings)}),
-        (FILE, file),
-        ("environment", _from_environment(surroundings)),
-        ("flag", {n: v if n == "tables" else _fit(n, v, "flag") for n, v in given.items()}),
-    ]
+    given, surroundings, home = _given(flags, environ)
     decided: dict[str, Origin] = {}
-    for source, layer in layers:
+    for source, layer in _layers(given, surroundings, home):
         if "tables" in layer:
             layer = {**layer, "tables": _merged(decided.get("tables"), layer["tables"])}
         decided |= {name: Origin(value, source) for name, value in layer.items()}
     decided["home"] = Origin(home, _home_source(given, surroundings))
     return decided
+
+
+def table_sources(
+    flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+) -> dict[tuple[str, str], str]:
+    """The layer that decided each value of the toolsets' tables, by toolset and name in its table."""
+    tables = ((source, layer.get("tables", {})) for source, layer in _layers(*_given(flags, environ)))
+    return {(toolset, name): source for source, own in tables for toolset in own for name in own[toolset]}
+
+
+def _given(
+    flags: Mapping[str, Any] | None, environ: Mapping[str, str] | None
+) -> tuple[dict[str, Any], Mapping[str, str], Path]:
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    surroundings = os.environ if environ is None else environ
+    return given, surroundings, locate(given.get("home"), surroundings)
+
+
+def _layers(
+    given: Mapping[str, Any], surroundings: Mapping[str, str], home: Path
+) -> list[tuple[str, dict[str, Any]]]:
+    """The layers that decide settings, weakest first."""
+    file = _from_file(home / FILE)
+    _refuse_unknown(surroundings, credential_names(file.get("tables", {}).get("exchange", {})))
+    return [
+        ("default", {f.name: getattr(Settings(), f.name) for f in fields(Settings)}),
+        (FILE, file),
+        ("environment", _from_environment(surroundings)),
+        ("flag", {n: v if n == "tables" else _fit(n, v, "flag") for n, v in given.items()}),
+    ]
 
 
 def _merged(below: Origin | None, tables: Mapping[str, Any]) -> dict[str, Any]:

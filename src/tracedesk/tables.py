@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Mapping
 from dataclasses import field, fields, is_dataclass
 from decimal import Decimal
@@ -39,6 +41,15 @@ def read(kind: type[T], table: Mapping[str, Any], path: str, error: type[BadTabl
         )
         made[name] = _fit(nature, value, f"{path}.{name}", error)
     return kind(**made)
+
+
+def read_toolset(toolset: str, table: Mapping[str, Any]) -> Any:
+    """The settings of a toolset's own table; a toolset without settings has None, and refuses every name."""
+    if importlib.util.find_spec(f"tracedesk.{toolset}.settings") is not None:
+        return importlib.import_module(f"tracedesk.{toolset}.settings").read(table)
+    for name in table:
+        raise BadTable(f"{toolset}.{name} is not a setting; [{toolset}] has none")
+    return None
 
 
 def list_of(what: str, *default: str) -> Any:

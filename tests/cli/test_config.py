@@ -146,3 +146,35 @@ def test_every_setting_of_a_table_is_shown_with_its_layer_and_a_wrong_one_is_ref
     assert (
         "unknown table [exchnage]. Did you mean exchange? There are [backtest]" in shell("config", "show").err
     )
+
+
+def test_a_table_that_the_environment_sets_is_not_said_to_come_from_the_file(shell: Shell) -> None:
+    shell.home.mkdir()
+    file = shell.home / "tracedesk.toml"
+    file.write_text('[codegraph]\nroots = ["/from/the/file"]\nmax_files = 9\n[fuzz.limits]\n')
+    settings = shell("config", "show", "--json", TRACEDESK_CODEGRAPH_ROOTS="/code").json["settings"]
+    assert settings["codegraph.roots"] == {"value": ["/code"], "source": "environment"}
+    assert settings["codegraph.max_files"] == {"value": 9, "source": "tracedesk.toml"}
+    assert settings["codegraph.max_line"]["source"] == "default"
+    assert {row["source"] for name, row in settings.items() if name.startswith("fuzz.")} == {"default"}
+
+
+def test_a_wrong_name_in_any_table_is_refused(shell: Shell) -> None:
+    shell.home.mkdir()
+    for text, sentence in (
+        ("[backtest]\nanything = 1\n", "backtest.anything is not a setting"),
+        ("[codegraph]\nroot = []\n", "codegraph.root is not a setting"),
+        ("[fuzz.limits]\nbogus = 1\n", "fuzz.limits.bogus is not a setting"),
+        ("[exchange.caps]\nmax_open = 7\n", "exchange.caps.max_open is not a setting"),
+        ("[exchange.sim]\npace = 1\n", "exchange.sim.pace is not a setting"),
+        ("[exchange.profiles.main]\nkey = 'x'\n", "exchange.profiles.main.key is not a setting"),
+        ("[trading.limits]\nmax_order = 7\n", "trading.limits.max_order is not a setting"),
+    ):
+        (shell.home / "tracedesk.toml").write_text(text)
+        done = shell("config", "show")
+        assert (done.code, done.out) == (2, ""), text
+        assert sentence in done.err, text
+    (shell.home / "tracedesk.toml").write_text("[backtest]\nanything = 1\n")
+    served = shell("serve", "--port", "0")
+    assert (served.code, served.out) == (2, "")
+    assert "backtest.anything is not a setting" in served.err

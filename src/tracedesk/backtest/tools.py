@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk.contract import Annotations, Arguments, Call, Source, Toolset
 from tracedesk.errors import ToolError
 from tracedesk.hooks import Requester
 from tracedesk.primitives import json
+from tracedesk.tables import read_toolset
 
 if TYPE_CHECKING:
     from tracedesk.backtest.desk import Shelf
@@ -21,8 +22,13 @@ _SEED_SECONDS: Final = 10.0
 _OWN_SECONDS: Final = 30.0
 
 
+def _open(desk: Any) -> AbstractAsyncContextManager[Shelf]:
+    read_toolset("backtest", desk.settings.tables.get("backtest", {}))
+    return _opened(desk)
+
+
 @asynccontextmanager
-async def _open(desk: Any) -> AsyncGenerator[Shelf]:
+async def _opened(desk: Any) -> AsyncGenerator[Shelf]:
     from tracedesk.backtest.desk import Shelf
     from tracedesk.home import Home
 

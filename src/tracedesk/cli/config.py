@@ -1,10 +1,8 @@
-"""`tracedesk config`: the settings in force, and who decided each."""
+"""`tracedesk config`: the settings in force, each with the layer that decided it."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -39,7 +37,7 @@ def show(console: Console) -> None:
         "fileExists": file.exists(),
         "settings": {name: {"value": _plain(v), "source": source} for name, (v, source) in settings.items()},
     }
-    own = _tables(settings["tables"][0])
+    own = _tables(settings["tables"][0], console.table_sources())
     del document["settings"]["tables"]  # its settings follow, one by one
     document["settings"] |= {
         name: {"value": _plain(v), "source": source} for name, (v, source) in own.items()
@@ -53,25 +51,33 @@ def show(console: Console) -> None:
     )
 
 
-def _tables(given: dict[str, Any]) -> dict[str, tuple[Any, str]]:
+def _tables(given: dict[str, Any], sources: Mapping[tuple[str, str], str]) -> dict[str, tuple[Any, str]]:
     """Every setting of the toolsets' tables by its whole name, each read as its toolset reads it."""
-    from tracedesk.config import FILE, BadSetting
+    from tracedesk.config import BadSetting
     from tracedesk.primitives.redaction import redact
+    from tracedesk.tables import read_toolset
 
     found: dict[str, tuple[Any, str]] = {}
     for name in TOOLSETS:
-        if importlib.util.find_spec(f"tracedesk.{name}.settings") is None:
-            continue
+        own = given.get(name, {})
         try:
-            read = importlib.import_module(f"tracedesk.{name}.settings").read(given.get(name, {}))
+            read = read_toolset(name, own)
         except BadSetting as fault:
             raise Misuse(sentence(fault)) from None
-        for path, value in _flat(name, read):
-            keys, place = path.split(".")[1:], given.get(name, {})
-            while keys and isinstance(place, dict):
-                place = cast("dict[str, Any]", place).get(keys.pop(0))
-            found[path] = redact({path: value})[path], "default" if place is None else FILE
+        for path, value in () if read is None else _flat(name, read):
+            keys = path.split(".")[1:]
+            source = sources[name, keys[0]] if _is_given(own, keys) else "default"
+            found[path] = redact({path: value})[path], source
     return found
+
+
+def _is_given(table: Any, keys: Sequence[str]) -> bool:
+    """True where a table, or the tables within it, name a value."""
+    for key in keys:
+        if not isinstance(table, dict) or key not in table:
+            return False
+        table = cast("dict[str, Any]", table)[key]
+    return True
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -79,6 +79,12 @@ class Console:
         except BadSetting as fault:
             raise Misuse(sentence(fault)) from None
 
+    def table_sources(self) -> dict[tuple[str, str], str]:
+        """The layer that decided each value of the toolsets' tables; the settings have been read already."""
+        from tracedesk.config import table_sources
+
+        return table_sources({"home": self.home})
+
 
 def print_json(document: str, *, err: bool = False) -> None:
     """Print a JSON document; a terminal finds no control character in it."""
