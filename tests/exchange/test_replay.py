@@ -20,7 +20,7 @@ from tracedesk.exchange.local.replay import Replay
 from tracedesk.exchange.local.stage import Stage, build, read_recordings
 from tracedesk.exchange.units import units
 from tracedesk.exchange.venue.orders import NewOrder
-from tracedesk.primitives.time import SECOND, ManualClock
+from tracedesk.primitives.time import SECOND, ManualClock, parse
 
 FOLDER: Final = Path(__file__).parent / "recordings"
 OWN: Final = (FOLDER / "btcusdt_local.gz", FOLDER / "ethusdt_local.gz")
@@ -158,6 +158,96 @@ def test_with_recorded_times_the_clock_runs_at_the_speed() -> None:
     assert stage.clock.now_ns() - begun == 16 * SECOND
     times = [data["E"] for _, data in said if "E" in data]
     assert 15 <= (max(times) - min(times)) / 1000 <= 16
+
+
+def test_orders_carry_the_time_of_the_recording_where_that_is_kept() -> None:
+    stage = staged(OWN[0], as_recorded=True)
+    [file] = read_recordings(OWN[:1])
+    first, last = file.first_ns + file.skew_ns, file.last_ns + file.skew_ns
+    stage.venue.open_account("me", {"USDT": units("1000000")})
+    for seconds in (5, 20):
+        play(stage, seconds)
+        done = stage.venue.place("me", NewOrder("BTCUSDT", "BUY", "MARKET", quantity=units("0.01")))
+        now = stage.clock.now_ns()
+        assert first < now < last
+        assert (done.order.created_ns, done.order.updated_ns, done.fills[0].ns) == (now, now, now)
+    resting = NewOrder(
+        "BTCUSDT", "BUY", "LIMIT", quantity=units("0.0001"), price=units("50000"), time_in_force="GTC"
+    )
+    placed = stage.venue.place("me", resting).order
+    assert placed.created_ns == stage.clock.now_ns()
+    play(stage, 1)
+    cancelled = stage.venue.cancel("me", "BTCUSDT", order_id=placed.id).order
+    assert placed.created_ns < cancelled.updated_ns == stage.clock.now_ns() < last
+
+
+# --- without a snapshot ----------------------------------------------------------------------------
+
+
+def without_snapshot(path: Path, target: Path) -> Path:
+    with gzip.open(path, "rb") as source, gzip.open(target, "wb") as out:
+        out.writelines(line for line in source if b"lastUpdateId" not in line)
+    return target
+
+
+def test_without_a_snapshot_a_replay_begins_with_the_first_bid_and_ask_and_says_when(tmp_path: Path) -> None:
+    path = without_snapshot(OWN[0], tmp_path / "btcusdt.gz")
+    check_begins_two_sided(path, OWN[0])
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["btcusdt", "ethusdt"])
+def test_the_venues_recordings_without_a_snapshot_are_played_from_their_first_bid_and_ask(
+    name: str, checkout: Callable[[str], Path]
+) -> None:
+    folder = checkout("hftbacktest") / "examples" / "spot"
+    check_begins_two_sided(folder / f"{name}_20240809.gz", None)
+
+
+def check_begins_two_sided(path: Path, whole: Path | None) -> None:
+    """The book begins at the first recorded touch, and each touch afterwards is the recorded one."""
+    touch_ns = next(ns for ns, frame in frames(path) if "B" in frame.get("data", frame))
+    stage = staged(path, as_recorded=True)
+    [file] = read_recordings([path])
+    assert file.snapshot.ns <= touch_ns
+    [begun] = stage.status()["books"]
+    assert begun["from"] == "first moment with a bid and an ask"
+    assert parse(begun["at"]).ns == file.snapshot.ns + file.skew_ns
+    market = stage.markets.of(file.symbol)
+    bid, ask = market.depth_feed.book.best_bid(), market.depth_feed.book.best_ask()
+    assert bid is not None
+    assert ask is not None
+    assert bid < ask
+    compared, touches = _touches_compared(stage, file.symbol)
+    play(stage, file.seconds + 1)
+    assert compared[0] > 100
+    assert touches
+    if whole is not None:
+        same = staged(whole, as_recorded=True)
+        play(same, file.seconds + 1)
+        ends = (each.markets.of(file.symbol).depth_feed.book for each in (stage, same))
+        first, second = ((book.best_bid(), book.best_ask()) for book in ends)
+        assert first == second
+
+
+def _touches_compared(stage: Stage, symbol: str) -> tuple[list[int], dict[int, Any]]:
+    """Count the depth events after which the book's best levels are those of the touch with their id."""
+    touches: dict[int, Any] = {}
+    compared = [0]
+    name, market = symbol.lower(), stage.markets.of(symbol)
+    stage.markets.subscribe(f"{name}@bookTicker", lambda m: touches.update({m.data()["u"]: m.data()}))
+
+    def compare(message: Any) -> None:
+        touch = touches.get(message.data()["u"])
+        if touch is not None:
+            compared[0] += 1
+            best = market.depth_feed.book.best_bid(), market.depth_feed.book.best_ask()
+            assert best[0] == (units(touch["b"]), units(touch["B"]))
+            assert best[1] == (units(touch["a"]), units(touch["A"]))
+
+    stage.markets.subscribe(f"{name}@depth@100ms", compare)
+    return compared, touches
 
 
 def test_a_replay_stands_still_at_its_end_and_says_so() -> None:

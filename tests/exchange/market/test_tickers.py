@@ -99,11 +99,13 @@ def test_ticker_streams_have_the_fields_of_the_venue_in_its_order() -> None:
 
 def test_tickers_are_sent_once_a_second_and_only_when_something_is_new() -> None:
     bench = Bench()
-    bench.listen("btcusdt@miniTicker", "!miniTicker@arr", "!ticker_4h@arr")
+    arrays = ("!miniTicker@arr", "!miniTicker@arr@1000ms")
+    bench.listen("btcusdt@miniTicker", *arrays, "!ticker_4h@arr")
     bench.trade("100", "1")
     bench.advance(5)
     assert len(bench.data("btcusdt@miniTicker")) == 1
-    assert [[each["s"] for each in said] for said in bench.data("!miniTicker@arr")] == [["BTCUSDT"]]
+    for name in arrays:
+        assert [[each["s"] for each in said] for said in bench.data(name)] == [["BTCUSDT"]]
     assert bench.data("!ticker_4h@arr")[0][0]["e"] == "4hTicker"
     bench.trade("100", "1")
     bench.advance(1)

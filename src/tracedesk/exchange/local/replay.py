@@ -17,6 +17,7 @@ from tracedesk.exchange.book.recording import RecordingError, frames, payload
 from tracedesk.exchange.local.market import MarketData, Markets
 from tracedesk.exchange.local.market.prints import Print
 from tracedesk.exchange.units import units
+from tracedesk.primitives.time import format
 
 _MS: Final = 1_000_000
 PAUSE_NS: Final = 100_000_000
@@ -47,12 +48,14 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A whole book as it was fetched."""
+    """The book that a replay begins with."""
 
     ns: int
     last_id: int
     bids: list[Level]
     asks: list[Level]
+    fetched: bool = True
+    """False for the levels seen by the first moment with a bid and an ask, where no book was fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +78,14 @@ class Recorded:
 
     @classmethod
     def read(cls, path: Path) -> Recorded:
-        """Look through a file; `RecordingError` where it is no recording of one market with a snapshot."""
+        """Look through a file; `RecordingError` where it is no recording of one market that can be played."""
         scan = _Scan()
         for ns, frame in frames(path):
             scan.see(ns, payload(frame))
-        snapshot = scan.snapshot
+        snapshot = scan.snapshot or scan.opening.two_sided
         if snapshot is None:
-            raise RecordingError(f"{path.name} has no depth snapshot, so that its book cannot be built")
+            problem = "no depth snapshot, and no moment with both a bid and an ask"
+            raise RecordingError(f"{path.name} has {problem}, so that its book cannot be built")
         if len(scan.symbols) != 1:
             found = ", ".join(sorted(scan.symbols)) or "none"
             raise RecordingError(f"{path.name} must hold one market; it holds {found}")
@@ -111,11 +115,50 @@ class Recorded:
 
 
 @dataclass(slots=True)
+class _Opening:
+    """The book of a recording without a snapshot: the levels seen until it has both a bid and an ask."""
+
+    bids: dict[int, int] = field(default_factory=dict[int, int])
+    asks: dict[int, int] = field(default_factory=dict[int, int])
+    two_sided: Snapshot | None = None
+
+    def see(self, kind: Kind, ns: int, data: Mapping[str, Any]) -> None:
+        """Take an event into the book, up to the first moment with both sides."""
+        if self.two_sided is not None or kind == "trade":
+            return
+        if kind == "depth":
+            _set(self.bids, _levels(data["b"]))
+            _set(self.asks, _levels(data["a"]))
+        else:
+            self._touch((units(data["b"]), units(data["B"])), (units(data["a"]), units(data["A"])))
+        if self.bids and self.asks and max(self.bids) < min(self.asks):
+            self.two_sided = Snapshot(
+                ns, data["u"], [*self.bids.items()], [*self.asks.items()], fetched=False
+            )
+
+    def _touch(self, bid: Level, ask: Level) -> None:
+        """Take the best levels; what was seen beyond them is gone by then."""
+        self.bids = {price: quantity for price, quantity in self.bids.items() if price < bid[0]}
+        self.asks = {price: quantity for price, quantity in self.asks.items() if price > ask[0]}
+        _set(self.bids, [bid])
+        _set(self.asks, [ask])
+
+
+def _set(side: dict[int, int], levels: Iterable[Level]) -> None:
+    for price, quantity in levels:
+        if quantity:
+            side[price] = quantity
+        else:
+            side.pop(price, None)
+
+
+@dataclass(slots=True)
 class _Scan:
     """What a first look through a recording finds."""
 
     symbols: set[str] = field(default_factory=set[str])
     snapshot: Snapshot | None = None
+    opening: _Opening = field(default_factory=_Opening)
     depths: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     """Last update ids, times and first update ids."""
     touches: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -132,6 +175,8 @@ class _Scan:
             self.symbols.add(data["s"])
             self.last_ns = max(self.last_ns, ns)
             self._keep(kind, ns, data)
+            if self.snapshot is None:
+                self.opening.see(kind, ns, data)
 
     def _keep(self, kind: Kind, ns: int, data: Mapping[str, Any]) -> None:
         if kind == "touch":
@@ -239,6 +284,17 @@ def _turned(old: Mapping[int, int], new: Iterable[Level]) -> list[Level]:
     return gone + [level for level in wanted.items() if old.get(level[0]) != level[1]]
 
 
+def skew(recordings: Iterable[Recorded]) -> int:
+    """How much is added to the recorders' times, so that no event comes before it happened."""
+    return max(each.skew_ns for each in recordings)
+
+
+def first_ns(recordings: Iterable[Recorded]) -> int:
+    """When the first event of recordings was received, by the venue's clock."""
+    recordings = tuple(recordings)
+    return min(each.first_ns for each in recordings) + skew(recordings)
+
+
 class Replay:
     """Recordings played together, each from its own beginning."""
 
@@ -262,17 +318,12 @@ class Replay:
         self._players = [Player(each, markets.of(each.symbol), venue) for each in recordings]
         self._first_ns = min(each.first_ns for each in recordings)
         self._last_ns = max(each.last_ns for each in recordings)
-        self._skew_ns = max(each.skew_ns for each in recordings)
+        self._skew_ns = skew(recordings)
         self._begun_ns = 0
         self._order: Iterator[tuple[int, int, Moment]] = iter(())
         self._next: tuple[int, int, Moment] | None = None
         self._again = False
         """Whether the books must be turned back before the next event."""
-
-    @property
-    def first_ns(self) -> int:
-        """When the first event was received, by the venue's clock."""
-        return self._first_ns + self._skew_ns
 
     def open(self, now_ns: int) -> None:
         """Begin: the first event falls due now."""
@@ -316,7 +367,14 @@ class Replay:
             "seconds": (at - self._first_ns) // 1_000_000_000,
             "ofSeconds": (self._last_ns - self._first_ns) // 1_000_000_000,
             "ended": self._next is None,
+            "books": [self._begun_with(player.recorded) for player in self._players],
         }
+
+    def _begun_with(self, recorded: Recorded) -> dict[str, str]:
+        """Where the book of a market comes from, and the recorded time that it is of."""
+        snapshot = recorded.snapshot
+        source = "snapshot" if snapshot.fetched else "first moment with a bid and an ask"
+        return {"symbol": recorded.symbol, "from": source, "at": format(snapshot.ns + self._skew_ns)}
 
     def _start(self, now_ns: int) -> None:
         self._begun_ns = now_ns

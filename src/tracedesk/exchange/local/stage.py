@@ -14,7 +14,7 @@ from tracedesk.exchange.local.flow import Flow
 from tracedesk.exchange.local.flow.past import number, past
 from tracedesk.exchange.local.market import Markets
 from tracedesk.exchange.local.plan import WARM_UP, Plan
-from tracedesk.exchange.local.replay import Recorded, Replay
+from tracedesk.exchange.local.replay import Recorded, Replay, first_ns
 from tracedesk.exchange.local.trading import Trading
 from tracedesk.exchange.venue import listings
 from tracedesk.exchange.venue.listings import Listing
@@ -78,13 +78,14 @@ def _has_users_orders(venue: Venue) -> bool:
 
 def _replayed(plan: Plan, clock: Warp, store: Store | None) -> Stage:
     recordings = read_recordings([Path(name) for name in plan.replay])
+    if plan.as_recorded:
+        # Before anything takes the time: the venue's never goes back.
+        clock.run_from(first_ns(recordings), plan.speed)
     venue = Venue(_listed([each.symbol for each in recordings]), clock, store)
     markets = Markets([listing.instrument for listing in venue.listings.values()], clock)
     replay = Replay(
         recordings, markets, venue, speed=plan.speed, loop=plan.loop, as_recorded=plan.as_recorded
     )
-    if plan.as_recorded:
-        clock.run_from(replay.first_ns, plan.speed)
     begun = clock.now_ns()
     replay.open(begun)
     return Stage(plan, clock, venue, markets, replay, Trading(replay, markets, begun))

@@ -15,7 +15,8 @@ from tracedesk.exchange.local.market.prints import Print
 from tracedesk.exchange.venue.events import Event, LevelsChanged, TouchChanged, Traded
 from tracedesk.primitives.time import Clock
 
-MINI: Final = "!miniTicker@arr"
+MINIS: Final = ("!miniTicker@arr", "!miniTicker@arr@1000ms")
+"""The second name is the first one with its speed, which clients append."""
 _ROLLING: Final = {f"!ticker_{name}@arr": name for name in WINDOWS}
 
 
@@ -59,7 +60,7 @@ class Markets:
 
     def subscribe(self, name: str, sink: Sink) -> Callable[[], None]:
         """Send a stream to a sink until the returned function is called."""
-        if name == MINI or name in _ROLLING:
+        if name in MINIS or name in _ROLLING:
             return self._subscribe_array(name, sink)
         symbol, channel = split(name)
         market = self._markets.get(symbol)
