@@ -7,14 +7,15 @@ import gc
 import logging
 import signal
 import socket
-from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tracedesk import logs
 from tracedesk.config import Settings
 from tracedesk.contract import Toolset
 from tracedesk.primitives.memory import give_back_large_blocks
+from tracedesk.toolsets import TOOLSETS
 
 if TYPE_CHECKING:
     from tracedesk.desk import Desk
@@ -63,8 +64,13 @@ def http(
     hosts: tuple[str, ...] = (),
     origins: tuple[str, ...] = (),
     extra: Iterable[Toolset[Any]] = (),
+    exercised: bool = False,
 ) -> None:
-    """Serve over HTTP; `ready(url, token)` is called once the port answers."""
+    """Serve over HTTP; `ready(url, token)` is called once the port answers.
+
+    If `exercised`, each toolset then does a piece of its work in the background, and the log has those that
+    cannot run.
+    """
     _calm()
     _halt_by_signal(settings)
     from tracedesk.wire.http import Bind
@@ -79,15 +85,25 @@ def http(
             with _logged(desk, bind.base):
                 app, token = build_app(desk, bind, Room.of_process())
                 _settle()
-                await run_http(app, bind, lambda: ready(bind.base, token))
+                async with _exercising(desk, exercised) as begin:
+
+                    def answers() -> None:
+                        ready(bind.base, token)
+                        begin()
+
+                    await run_http(app, bind, answers)
 
     run(main())
 
 
 def grpc(
-    settings: Settings, ready: Callable[[str, str], None], *, extra: Iterable[Toolset[Any]] = ()
+    settings: Settings,
+    ready: Callable[[str, str], None],
+    *,
+    extra: Iterable[Toolset[Any]] = (),
+    exercised: bool = False,
 ) -> None:
-    """Serve over gRPC on this machine; `ready(address, token)` is called once the port answers."""
+    """Serve over gRPC on this machine; `ready` and `exercised` are those of `http`."""
     _calm()
     _halt_by_signal(settings)
     from tracedesk.wire.grpc import run as run_grpc
@@ -102,13 +118,13 @@ def grpc(
             with _logged(desk, f"gRPC, {host}"):
                 guard, token = build_guard(desk, f"grpc://{host}")
                 _settle()
-                await run_grpc(
-                    desk.kernel,
-                    guard,
-                    desk.clock,
-                    f"{host}:{settings.port}",
-                    lambda port: ready(f"{host}:{port}", token),
-                )
+                async with _exercising(desk, exercised) as begin:
+
+                    def answers(port: int) -> None:
+                        ready(f"{host}:{port}", token)
+                        begin()
+
+                    await run_grpc(desk.kernel, guard, desk.clock, f"{host}:{settings.port}", answers)
 
     run(main())
 
@@ -158,6 +174,23 @@ def build_guard(desk: Desk, base: str, names: Any = None, behind_proxy: bool = F
     desk.secrets.add(token, "bearer")
     local = desk.settings.host in LOOPBACK
     return Guard(tokens, base, names or Names("http", 0), anonymous_reads=local and not behind_proxy), token
+
+
+@asynccontextmanager
+async def _exercising(desk: Desk, wanted: bool) -> AsyncGenerator[Callable[[], None]]:
+    """Yield a function that begins to exercise the desk's toolsets; log and `health` name the unable ones."""
+    if not wanted:
+        yield lambda: None
+        return
+    from tracedesk.exercise import Exercised, in_background
+
+    def cannot_run(done: Exercised) -> None:
+        log.error("%s cannot run: %s. %s", done.toolset, done.detail.rstrip("."), done.remedy)
+        desk.unable.append({"what": f"The toolset {done.toolset} cannot run.", "remedy": done.remedy})
+
+    names = [toolset.name for toolset in desk.registry.toolsets if toolset.name in TOOLSETS]
+    async with in_background(names, cannot_run) as begin:
+        yield begin
 
 
 @contextmanager

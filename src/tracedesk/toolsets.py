@@ -33,17 +33,18 @@ def _has_tools(name: str) -> bool:
 def load(names: Iterable[str]) -> list[Toolset[Any]]:
     """The toolsets of those names, imported now; `desk` always comes first."""
     chosen = [name for name in names if name != "desk"]
-    for name in chosen:
-        _check(name)
+    check(chosen)
     modules = [importlib.import_module(f"tracedesk.{name}.tools") for name in chosen]
     from tracedesk.desk_tools import desk
 
     return [desk, *(getattr(module, module.__name__.split(".")[1]) for module in modules)]
 
 
-def _check(name: str) -> None:
-    if name not in TOOLSETS:
-        raise UnknownToolset(f"unknown toolset {name!r}; there are {', '.join(TOOLSETS)}")
-    if name not in built():
-        available = ", ".join(built()) or "only the always-on toolset desk"
-        raise UnknownToolset(f"toolset {name!r} is not part of this version; it serves {available}")
+def check(names: Iterable[str]) -> None:
+    """Refuse a name of no toolset, or of one that this version does not serve, with `UnknownToolset`."""
+    for name in names:
+        if name not in TOOLSETS:
+            raise UnknownToolset(f"unknown toolset {name!r}; there are {', '.join(TOOLSETS)}")
+        if name not in built():
+            available = ", ".join(built()) or "only the always-on toolset desk"
+            raise UnknownToolset(f"toolset {name!r} is not part of this version; it serves {available}")

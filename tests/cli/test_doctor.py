@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Served, Shell
+from tracedesk import exercise
 from tracedesk.cli import health, selftest
 from tracedesk.cli.health import Finding, examine
+from tracedesk.toolsets import TOOLSETS
 
 CHECKS = (
     "python",
@@ -26,6 +28,7 @@ CHECKS = (
     "tokens",
     "port",
     "toolsets",
+    *TOOLSETS,
     "clients",
     "protocol",
 )
@@ -33,10 +36,13 @@ CHECKS = (
 
 def test_a_fresh_installation_is_well(shell: Shell) -> None:
     done = shell("doctor", "--json", TRACEDESK_PORT="0")
-    assert done.code == 0
-    assert done.json["healthy"] is True
+    assert (done.code, done.json["healthy"]) == (0, True), done.out
     assert [check["check"] for check in done.json["checks"]] == list(CHECKS)
     assert {check["status"] for check in done.json["checks"]} == {"ok"}
+    details = {check["check"]: check["detail"] for check in done.json["checks"]}
+    assert details["trading"] == "read 5 bars of AAPL"
+    assert details["exchange"].startswith("started the local exchange, read ")
+    assert details["fuzz"] == "compiled a contract and ran 1 call"
     assert not shell.home.exists()
 
 
@@ -68,6 +74,7 @@ def _own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(selftest, "self_test", _always((3, 0.1)))
+    monkeypatch.setattr(exercise, "exercise", _always(exercise.Exercised("any", True, "ran")))
     folder = tmp_path / "desk"
     folder.mkdir(mode=0o700)
     return folder

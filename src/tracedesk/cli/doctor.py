@@ -1,4 +1,4 @@
-"""`tracedesk doctor`: what is right and wrong with this installation, and what to do about it."""
+"""`tracedesk doctor`: checks of this installation, each with its remedy where something is wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def doctor(console: Console) -> int:
     """Check this installation, its home and its clients.
 
     Looks at Python and packages, settings, the home with its permissions and space, tokens, the port,
-    toolsets and client configurations; then starts a desk of its own in a temporary home and talks to it.
+    and client configurations. Each toolset does a piece of its work in a temporary home: it parses a file,
+    runs a contract, starts and stops the local exchange, reads a bar. Then a desk of its own is asked.
     Exit code 1 means that something is broken; warnings do not count.
     """
     findings = tuple(examine(console.home))

@@ -293,19 +293,28 @@ def _port(settings: Settings) -> Iterator[Finding]:
 
 
 def _toolsets(settings: Settings) -> Iterator[Finding]:
-    from tracedesk.toolsets import TOOLSETS, UnknownToolset, built
-    from tracedesk.toolsets import load as load_toolsets
+    from tracedesk.toolsets import TOOLSETS, UnknownToolset, built, check
 
-    missing = [name for name in TOOLSETS if name not in built()]
-    later = f"; not built yet: {', '.join(missing)}" if missing else ""
+    names = [name for name in settings.toolsets or built() if name != "desk"]
     try:
-        served = [toolset.name for toolset in load_toolsets(settings.toolsets or built())]
+        check(names)
     except UnknownToolset as fault:
         yield Finding("toolsets", "fail", sentence(fault), "Mend the setting 'toolsets'.")
-    except ImportError as fault:
-        yield Finding("toolsets", "fail", f"A toolset cannot be loaded: {fault}", "Install its extra.")
-    else:
-        yield Finding("toolsets", "ok", f"{', '.join(served)}{later}")
+        return
+    missing = [name for name in TOOLSETS if name not in built()]
+    later = f"; not built yet: {', '.join(missing)}" if missing else ""
+    yield Finding("toolsets", "ok", f"{', '.join(('desk', *names))}{later}")
+    yield from map(_exercised, names)
+
+
+def _exercised(name: str) -> Finding:
+    """A small piece of the toolset's real work, done now."""
+    from tracedesk.exercise import exercise
+
+    done = exercise(name)
+    if done.can_run:
+        return Finding(name, "ok", done.detail)
+    return Finding(name, "fail", f"cannot run: {done.detail}", done.remedy)
 
 
 def _clients(settings: Settings) -> Iterator[Finding]:

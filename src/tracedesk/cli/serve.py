@@ -209,7 +209,15 @@ def _serve_http(
     ready = _greeter(console, settings, hosts)
     _remark(console, settings.host, behind_proxy, hosts)
     try:
-        server.http(settings, ready, tls=tls, behind_proxy=behind_proxy, hosts=hosts, origins=origins)
+        server.http(
+            settings,
+            ready,
+            tls=tls,
+            behind_proxy=behind_proxy,
+            hosts=hosts,
+            origins=origins,
+            exercised=True,
+        )
     except (UnknownToolset, BadSetting) as fault:
         raise Misuse(sentence(fault)) from None
     except OSError as fault:
@@ -244,7 +252,7 @@ def _serve_grpc(console: Console, settings: Settings) -> None:
         sys.stdout.flush()
 
     try:
-        server.grpc(settings, ready)
+        server.grpc(settings, ready, exercised=True)
     except (UnknownToolset, BadSetting) as fault:
         raise Misuse(sentence(fault)) from None
     except ImportError as fault:

@@ -88,10 +88,11 @@ async def ensure(home: Path, sim: Sim) -> HostInfo:
     return await start(home, plan, or_find=True)
 
 
-async def start(home: Path, plan: Plan, *, or_find: bool = False) -> HostInfo:
+async def start(home: Path, plan: Plan, *, or_find: bool = False, outlives: bool = True) -> HostInfo:
     """Start the exchange; one that runs already is `HostBusy`, or the answer where that is as good.
 
-    One that another process begins is waited for; where that one ends instead, this one is started after all.
+    It `outlives` this process or ends with it. One that another process begins is waited for; where that one
+    ends instead, this one is started after all.
     """
     clock = time.SystemClock()
     until = clock.monotonic() + PATIENCE
@@ -101,7 +102,7 @@ async def start(home: Path, plan: Plan, *, or_find: bool = False) -> HostInfo:
                 raise HostBusy(KIND, ID, info.pid)
             return info
         try:
-            return await _begun(home, plan, left)
+            return await _begun(home, plan, left, outlives)
         except _Another:
             await asyncio.sleep(_AGAIN)
     raise _too_slow()
@@ -111,14 +112,14 @@ class _Another(Exception):
     """Another exchange of this home begins, runs, or is about to be gone."""
 
 
-async def _begun(home: Path, plan: Plan, patience: float) -> HostInfo:
+async def _begun(home: Path, plan: Plan, patience: float, outlives: bool) -> HostInfo:
     """The exchange, started by this process; raises `_Another` where it was not alone."""
     files = Files(home)
     attempt = secrets.token_hex(8)
     args = (json.dumps(plan.document()).decode(), attempt)
     try:
         files.lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return await spawn(home, KIND, ID, MODULE, args, timeout=patience)
+        return await spawn(home, KIND, ID, MODULE, args, timeout=patience, outlives=outlives)
     except HostBusy as busy:
         if busy.pid is None:
             raise
