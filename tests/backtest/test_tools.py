@@ -224,6 +224,24 @@ def test_a_reference_resolves_to_the_event_and_traces_back_to_its_cause(tmp_path
     run(main())
 
 
+def test_a_reference_of_a_whole_run_resolves_to_its_facts_and_its_parent(tmp_path: Path) -> None:
+    async def main() -> None:
+        first = story(tmp_path, name="alpha")
+        second = story(tmp_path, name="beta", parent_run=first)
+        async with agent(tmp_path) as desk:
+            ref = (await desk.call("describe_run", runId=second))["run"]["ref"]
+            assert ref == f"tracedesk://backtest/{second}"
+            source = await desk.call("get_source", ref=ref.replace(second, second.upper()))
+            assert (source["ref"], source["body"]["runId"], source["body"]["events"]) == (ref, second, 13)
+            assert source["body"]["run"]["name"] == "beta"
+            walked = await desk.call("trace", ref=ref, depth=2)
+            assert [node["body"]["runId"] for node in walked["nodes"]] == [second, first]
+            for missing in ("tracedesk://backtest/", "tracedesk://backtest/none", ref[:-1] + "/"):
+                assert (await desk.refused("get_source", ref=missing))["code"] == "SOURCE_NOT_FOUND"
+
+    run(main())
+
+
 def test_runs_are_listed_newest_first_with_their_status(tmp_path: Path) -> None:
     async def main() -> None:
         old = story(tmp_path, name="alpha")

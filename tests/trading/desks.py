@@ -57,11 +57,16 @@ async def agent(
     *,
     clock: Clock | None = None,
     lazily: bool = False,
+    beside: tuple[str, ...] = (),
     **settings: Any,
 ) -> AsyncGenerator[Agent]:
     """An agent at a desk that serves the trading toolset, every answer checked against its contract."""
     chosen = Settings(
-        home=home, toolsets=("trading",), check_output=True, tables={"trading": table or {}}, **settings
+        home=home,
+        toolsets=("trading", *beside),
+        check_output=True,
+        tables={"trading": table or {}},
+        **settings,
     )
     listener = listen("127.0.0.1", 0)
     bind = Bind(listener)

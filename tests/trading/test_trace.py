@@ -15,6 +15,7 @@ import pytest
 
 from tests.support import BOUND, rpc, run
 from tests.trading.desks import Agent, agent
+from tracedesk.backtest import Recorder
 from tracedesk.market import Move, ReplayClock
 from tracedesk.payloads import Payloads
 from tracedesk.primitives.time import MINUTE, SECOND, parse
@@ -368,5 +369,24 @@ def test_only_a_simulation_of_the_session_can_be_bound_to(tmp_path: Path, ref: s
                 "error"
             ]
             assert (error["code"], error["details"]["path"]) == ("INVALID_INPUT", ["simulation_ref"])
+
+    run(main())
+
+
+def test_a_trade_may_cite_a_whole_backtest_run_and_leads_to_it(tmp_path: Path) -> None:
+    with Recorder(tmp_path, "alpha", engine="tests") as recorder:
+        recorder.market_data(parse("2012-11-30T21:00:00Z").ns, "IBM", {"Close": D("190.07")})
+        ref = f"tracedesk://backtest/{recorder.run_id}"
+
+    async def main() -> None:
+        async with agent(tmp_path, beside=("backtest",)) as found:
+            trades = [market(BUY_IBM)]
+            await found.call("trade_execute", "t1", trades=trades, rationale_refs=[ref])
+            walked = await found.client.call("trace", {"ref": "t1"})
+            nodes = {node["ref"]: node for node in walked.json["result"]["structuredContent"]["nodes"]}
+            assert nodes[ref]["body"]["run"]["name"] == "alpha"
+            unknown = f"tracedesk://backtest/{'0' * 8}-0000-7000-8000-{'0' * 12}"
+            error = (await found.refused("trade_execute", trades=trades, rationale_refs=[unknown]))["error"]
+            assert (error["code"], error["details"]["path"]) == ("INVALID_INPUT", ["rationale_refs", 0])
 
     run(main())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tracedesk.backtest.costs import cost, cut
+from tracedesk.backtest.explain import run_ref
 from tracedesk.backtest.model import EventType
 from tracedesk.backtest.page import Ask
 from tracedesk.backtest.paths import LONGEST, parse
@@ -91,6 +92,7 @@ def _run(recording: Recording) -> dict[str, Any]:
     meta = recording.meta
     body: dict[str, Any] = {
         "runId": recording.run,
+        "ref": run_ref(recording.run),
         "name": cut(str(meta.get("name") or ""), 80, _MOST_TOKENS),
         "engine": cut(str(meta.get("engine") or ""), 40, _MOST_TOKENS),
         "status": recording.status,

@@ -14,6 +14,7 @@ from tracedesk.backtest.query import TYPE_NAMES, Recording, Row, Selection
 from tracedesk.contract import Edge, Source
 from tracedesk.foreign import closed, quoted
 from tracedesk.primitives import json
+from tracedesk.primitives.ids import is_uuid
 from tracedesk.primitives.time import format
 
 DEEPEST: Final = 50
@@ -151,6 +152,25 @@ def source(recording: Recording, ref: str, seq: int) -> Source | None:
     }
     edges = () if row.parent is None else (Edge("caused_by", recording.ref(row.parent)),)
     return Source(ref, "backtest_event", body, edges)
+
+
+def run_ref(run: str) -> str:
+    """Return the reference of a whole run."""
+    return f"tracedesk://backtest/{run}"
+
+
+def run_source(recording: Recording) -> Source:
+    """Return a whole run as a source: its facts and its span, and the run it was made from."""
+    body: dict[str, Any] = {
+        "runId": recording.run,
+        "run": run_facts(recording),
+        "events": recording.head,
+    }
+    if recording.times is not None:
+        body |= {"start": format(recording.times[0]), "end": format(recording.times[1])}
+    parent = str(recording.meta.get("parentRun") or "").lower()
+    edges = (Edge("parent_run", run_ref(parent)),) if is_uuid(parent) else ()
+    return Source(run_ref(recording.run), "backtest_run", body, edges)
 
 
 def run_facts(recording: Recording) -> dict[str, Any]:

@@ -166,22 +166,37 @@ async def explain_event(args: Arguments, call: Call[Shelf]) -> dict[str, Any]:
 
 @backtest.resolves
 async def resolve(ref: str, state: Shelf, requester: Requester) -> Source | None:
-    """Events of recorded runs."""
+    """Recorded runs, and their events."""
     from tracedesk.backtest import explain
-    from tracedesk.primitives.ids import StreamRef, is_uuid, parse_ref
 
-    try:
-        found = parse_ref(ref)
-    except ValueError:
-        return None
-    if not isinstance(found, StreamRef) or found.toolset != "backtest" or not is_uuid(found.stream):
+    run, seq = _place(ref)
+    if run is None:
         return None
     try:
-        return await state.read(found.stream, lambda recording: explain.source(recording, ref, found.seq))
+        if seq is None:
+            return await state.read(run, explain.run_source)
+        return await state.read(run, lambda recording: explain.source(recording, ref, seq))
     except ToolError as error:
         if error.code == "RUN_NOT_FOUND":
             return None
         raise
+
+
+def _place(ref: str) -> tuple[str | None, int | None]:
+    """Return the run and the event that a reference names; a reference of a run names no event."""
+    from tracedesk.backtest.explain import run_ref
+    from tracedesk.primitives.ids import StreamRef, is_uuid, parse_ref
+
+    run = ref.removeprefix(run_ref(""))
+    if ref != run and is_uuid(run):
+        return run, None
+    try:
+        found = parse_ref(ref)
+    except ValueError:
+        return None, None
+    if not isinstance(found, StreamRef) or found.toolset != "backtest" or not is_uuid(found.stream):
+        return None, None
+    return found.stream, found.seq
 
 
 def _ask(tool: str, args: Arguments, call: Call[Shelf]) -> Ask:
