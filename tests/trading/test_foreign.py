@@ -123,6 +123,15 @@ def _broken(order: str) -> Iterator[tuple[str, str, str]]:
     yield "quotes", "quotes.csv", f"symbol,time,price\nAAPL,{AT},{plain}\n"
     yield "daily", "bars/AAPL.csv", f"{plain}\n"
     yield "daily", "bars/AAPL.csv", f"date,open,high,low,close,volume\n{plain},1,1,1,1,1\n"
+    for head, row in (
+        ("Date,Open,High,Low,Close,Volume\n", "{},1,1,1,1,1\n"),
+        ("Date,Open,High,Low,Close,Volume\n1/1/2012,1,1,1,1,1\n13/1/2012,1,1,1,1,1\n", "{},1,1,1,1,1\n"),
+        ("Date,Open,High,Low,Close,Volume\n", "2012-11-30,1,1,1,1,{}\n"),
+        ("<TICKER>,<PER>,<DATE>,<TIME>,<OPEN>,<HIGH>,<LOW>,<CLOSE>,<VOL>\n", "A,{},20121130,0,1,1,1,1,1\n"),
+        ("open_time,open,high,low,close,volume,close_time\n", "{},1,1,1,1,1,1\n"),
+        ("open_time,open,high,low,close,volume,close_time\n", "1735516800000,1,1,1,1,1,{}\n"),
+    ):
+        yield "daily", "bars/AAPL.csv", head + row.format(plain)
     yield "daily", "bars/AAPL.csv", f"date,open,high,low,close,volume\n2012-11-30,{plain},1,1,1,1\n"
     yield "daily", "bars/AAPL.csv", f"date,open,high,low,close,volume\n2012-11-30,1,1,1,1,{plain}\n"
     yield "fundamentals", "fundamentals.jsonl", f'{{"symbol": "AAPL", "as_of": "{AT}", {text}: 1}}\n'

@@ -273,7 +273,8 @@ def test_a_holding_without_a_price_stops_growth_and_not_the_way_out(tmp_path: Pa
         async with agent(tmp_path, {"providers": both}) as found:
             await found.buy("ZZZ", 1, "z")
             await found.buy("IBM", 2, "i")
-        async with agent(tmp_path) as found:
+        alone = {"quotes": ["embedded"], "history": ["embedded"]}
+        async with agent(tmp_path, {"providers": alone}) as found:
             error = (await found.refused("trade_execute", "more", trades=[leg("IBM", "buy", 1)]))["error"]
             assert (error["code"], error["details"]["holding"]) == ("DATA_UNAVAILABLE", "ZZZ")
             sold = await found.call("trade_execute", "less", trades=[leg("IBM", "sell", 1)])

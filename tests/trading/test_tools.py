@@ -112,11 +112,11 @@ def test_a_quote_inside_a_session_is_its_open_against_the_close_before(tmp_path:
         async with agent(tmp_path) as found:
             answer = await found.call("get_quotes", "q", symbols=[" aapl", "AAPL", "IBM"])
             at = "2012-12-03T14:30:00Z"
-            columns = ["symbol", "price", "change", "change_percent", "volume", "timestamp"]
+            columns = ["symbol", "price", "change", "change_percent", "volume", "timestamp", "volume_session"]
             assert [list(row) for row in answer["quotes"]] == [columns, columns]
             assert [list(row.values()) for row in answer["quotes"]] == [
-                ["AAPL", D("593.65"), D("8.37"), D("1.4301"), None, at],
-                ["IBM", D("190.76"), D("0.69"), D("0.3630"), None, at],
+                ["AAPL", D("593.65"), D("8.37"), D("1.4301"), 13_975_700, at, "2012-11-30"],
+                ["IBM", D("190.76"), D("0.69"), D("0.3630"), 4_936_400, at, "2012-11-30"],
             ]
             assert answer["source_refs"] == ["q"]
 
@@ -501,8 +501,9 @@ def test_statistics_count_calls_by_tool_and_outcome_and_requests_by_provider(tmp
             told = json.loads(read.json["result"]["contents"][0]["text"])
             (row,) = told["tools"].values()
             assert (row["calls"], row["errors"]) == (4, {"INVALID_INPUT": 1, "INVALID_SYMBOL": 1})
-            (row,) = told["providers"]
+            row, other = told["providers"]
             assert (row["provider"], row["kind"], row["calls"]) == ("embedded", "quotes", 2)
+            assert (other["provider"], other["errors"]) == ("files", {"DATA_UNAVAILABLE": 1})
             assert row["errors"] == {"INVALID_SYMBOL": 1}
             assert row["cache"] == {"hits": 1, "misses": 2}
             assert row["latency_ms"]["p50"] <= row["latency_ms"]["max"]

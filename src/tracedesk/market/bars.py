@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
+from math import prod
 
 from tracedesk.market.actions import Action, Split
 from tracedesk.primitives.money import divide, from_units, to_units
@@ -146,6 +147,11 @@ class Bars:
         """The adjusted closes in 10**-12 dollars."""
         return memoryview(array("q", map(self._adjusted, range(len(self))))).toreadonly()
 
+    def restated_volumes(self, first: int, end: int, splits: Sequence[Split]) -> tuple[int, ...]:
+        """Return the volumes of rows `first` to `end` in the shares after the splits, rounded half-even."""
+        days, volumes = self._rows.days[first:end], self._rows.volume[first:end]
+        return tuple(_restated(volume, day, splits) for day, volume in zip(days, volumes, strict=True))
+
     def _find(self, session: date) -> int | None:
         days, day = self._rows.days, session.toordinal()
         index = bisect_left(days, day)
@@ -193,6 +199,13 @@ def _factor(action: Action, close: int) -> tuple[int, int]:
     if isinstance(action, Split):
         return action.old, action.new
     return close, close + to_units(action.amount, PRICE_PLACES)
+
+
+def _restated(volume: int, day: int, splits: Sequence[Split]) -> int:
+    later = [split for split in splits if day < split.ex_date.toordinal()]
+    if not later:
+        return volume
+    return divide(volume * prod(split.new for split in later), prod(split.old for split in later))
 
 
 def price(units: int) -> Decimal:

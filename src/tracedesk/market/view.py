@@ -109,6 +109,14 @@ class View:
         opened = self._opened
         return tuple(a for a in self._source[symbol].actions if opened is not None and a.ex_date <= opened)
 
+    def splits(self, symbol: str) -> tuple[Split, ...]:
+        """Return the splits whose ex-date has opened by now."""
+        return tuple(action for action in self.actions(symbol) if isinstance(action, Split))
+
+    def volumes(self, symbol: str, first: int, end: int) -> tuple[int, ...]:
+        """Return the volumes of some of the symbol's full bars in the shares of now."""
+        return self.bars(symbol).restated_volumes(first, end, self.splits(symbol))
+
     def quote(self, symbol: str) -> Quote:
         """Return the symbol's last known price and what it changed by."""
         self._check(symbol)
@@ -135,9 +143,9 @@ class View:
 
     def _restated(self, symbol: str, before: Bar, session: date) -> Decimal:
         units = to_units(before.close, PRICE_PLACES)
-        for action in self.actions(symbol):
-            if isinstance(action, Split) and before.session < action.ex_date <= session:
-                units = divide(units * action.old, action.new)
+        for split in self.splits(symbol):
+            if before.session < split.ex_date <= session:
+                units = divide(units * split.old, split.new)
         return price(units)
 
     def _complete(self, symbol: str) -> Bars:

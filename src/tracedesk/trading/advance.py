@@ -315,7 +315,7 @@ class _Market:
             return _Day(None, (), self._proof(symbol, {"bar": None, "volumes": ()}))
         bar = bars.on(self.session)
         before = len(bars) - (bar is not None)
-        volumes = tuple(bars.volumes[max(0, before - fills.VOLUME_SESSIONS) : before])
+        volumes = self._view.volumes(symbol, max(0, before - fills.VOLUME_SESSIONS), before)
         shown = {"bar": None if bar is None else _shown(bar), "volumes": volumes}
         return _Day(bar, volumes, self._proof(symbol, shown))
 

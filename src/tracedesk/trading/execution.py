@@ -154,7 +154,8 @@ def _check_prices(trades: Sequence[Trade], market: Market, opened_ns: int) -> No
     """Refuse what would trade at a price of an earlier session, or rest where our bars do not judge it."""
     for index, trade in enumerate(trades):
         quote = market.quotes[trade.symbol]
-        if quote.value.as_of_ns < opened_ns:
+        # A market with sessions of its own says when the one of its price began.
+        if quote.value.as_of_ns < (quote.value.session_ns or opened_ns):
             raise _stale(index, trade, quote, opened_ns)
         daily = market.daily.get(trade.symbol)
         providers = {quote.provider, *(() if daily is None else (daily.provider,))}

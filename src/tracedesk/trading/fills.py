@@ -70,7 +70,7 @@ class Outcome:
 def average_volume(volumes: Sequence[int]) -> int | None:
     """The average of the last 20 sessions' volumes, or of as many as there are; None without any.
 
-    Volumes count as they were reported: they are not restated for a split.
+    The volumes are in the shares of the order: a provider that knows of a split since restates them.
     """
     last = volumes[-VOLUME_SESSIONS:]
     return sum(last) // len(last) if last else None

@@ -9,8 +9,10 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, Final, NoReturn, cast
 
 from tracedesk.errors import ToolError
+from tracedesk.market import eastern
 from tracedesk.primitives import json
 from tracedesk.primitives.money import scale_of, to_units
+from tracedesk.primitives.time import Edge, format, parse
 from tracedesk.trading.model import OrderType, Side, TimeInForce, Trade
 from tracedesk.trading.sources import periods
 from tracedesk.trading.units import PRICE_PLACES, QUANTITY_PLACES
@@ -24,7 +26,7 @@ MOST_PRICE: Final = 10_000_000
 """Together 10**18 cents: every product of the two fits a 64-bit column of the ledger."""
 
 DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "get_history": {"include_forming": False},
+    "get_history": {"include_forming": False, "format": "bars"},
     "get_news": {"hours_back": 24},
     "log_event": {"severity": "low"},
     "trade_execute": {"rationale_refs": ()},
@@ -99,6 +101,30 @@ def price(value: object, path: Path = ("price",)) -> int:
     if scale_of(exact) > PRICE_PLACES:
         _refuse(path, f"has more than {PRICE_PLACES} decimal places; round it")
     return to_units(exact, PRICE_PLACES)
+
+
+# --- times ---------------------------------------------------------------------------------------
+
+
+def moment(text: str, field: str, edge: Edge = "start") -> int:
+    """A time with its zone, or a date, which is the begin or the end of that UTC day."""
+    try:
+        found = parse(text, edge=edge)
+    except ValueError as fault:
+        _refuse([field], str(fault))
+    if found.zone_assumed:
+        _refuse([field], f"has no zone; say which, such as {text}Z or {text}-05:00 for New York")
+    return found.ns
+
+
+def known_moment(text: str, field: str, now_ns: int) -> int:
+    """A time up to the market's clock; its date is the clock itself."""
+    at = moment(text, field, "end")
+    if at > now_ns and text != eastern.to_day(now_ns).isoformat():
+        _refuse(
+            [field], f"is after the market's clock, which stands at {format(now_ns)}. Ask for a time before"
+        )
+    return min(at, now_ns)
 
 
 # --- trades ------------------------------------------------------------------------------------

@@ -8,13 +8,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tracedesk.errors import ToolError
-from tracedesk.market import eastern
 from tracedesk.primitives.money import divide, from_units, to_units
-from tracedesk.primitives.time import HOUR, format, parse
+from tracedesk.primitives.time import HOUR, format
 from tracedesk.trading import book, limits, params
 from tracedesk.trading import risk as risk_of
 from tracedesk.trading.model import Order, OrderState, Portfolio
-from tracedesk.trading.sources.seam import METRICS, Candle, Quote, Ratios, Series, Story
+from tracedesk.trading.sources.seam import METRICS, Quote, Ratios, Series, Story
 from tracedesk.trading.units import PRICE_PLACES, micros, money, price, quantity
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from tracedesk.trading.trader import Request, Trader
 
 T = TypeVar("T")
-MOST_ROWS: Final = 260
 MOST_HOURS: Final = 720
 MOST_WEIGHT: Final = 1_000
 QUOTE_FIELDS: Final = ("price", "change", "change_percent", "volume")
@@ -155,6 +153,8 @@ def _quote(got: Got[Quote], kept: Sequence[str]) -> dict[str, Any]:
     }
     row: dict[str, Any] = {"symbol": quote.symbol, **{name: values[name] for name in kept}}
     row["timestamp"] = format(quote.as_of_ns)
+    if quote.volume_day is not None and "volume" in kept:
+        row["volume_session"] = quote.volume_day.isoformat()
     return {**row, "stale": True} if got.stale else row
 
 
@@ -222,36 +222,6 @@ def _story(story: Story) -> dict[str, Any]:
     }
 
 
-async def history(trader: Trader, request: Request) -> dict[str, Any]:
-    args = request.args
-    symbol = params.symbol(args["symbol"])
-    if args.get("include_forming"):
-        message = (
-            "include_forming: of the session in progress only the open is known, so there is no bar of it. "
-            "Leave it out; get_quotes has the open."
-        )
-        raise ToolError("DATA_UNAVAILABLE", message, {"path": ["include_forming"], "retryable": False})
-    got = await trader.gate.history(symbol, args["period"], args.get("interval"), request.now_ns, request.by)
-    request.used(got)
-    rows = got.value[-MOST_ROWS:]
-    body: dict[str, Any] = {"history": [_candle(candle) for candle in rows]}
-    if len(rows) < len(got.value):
-        body |= {"truncated": True, "total_rows": len(got.value)}
-    return body
-
-
-def _candle(candle: Candle) -> dict[str, Any]:
-    return {
-        "timestamp": format(candle.start_ns),
-        "open": candle.open,
-        "high": candle.high,
-        "low": candle.low,
-        "close": candle.close,
-        "volume": candle.volume,
-        "adjusted_close": candle.adjusted_close,
-    }
-
-
 def _chosen(names: Sequence[str] | None, known: Sequence[str], field: str) -> tuple[str, ...]:
     if not names:
         return tuple(known)
@@ -288,7 +258,8 @@ def _rows(
 
 async def risk(trader: Trader, request: Request) -> dict[str, Any]:
     args = request.args
-    now_ns = _as_of(args.get("as_of"), request.now_ns)
+    as_of = args.get("as_of")
+    now_ns = request.now_ns if as_of is None else params.known_moment(as_of, "as_of", request.now_ns)
     window = args.get("window", trader.settings.window)
     if "weights" in args:
         weights, total, basis = _given_weights(args["weights"]), None, "given"
@@ -351,21 +322,3 @@ def _weight(name: str, weight: Any) -> float:
         message = f"weights.{name[:40]} must be from -{MOST_WEIGHT} to {MOST_WEIGHT}; 1 is the total value."
         raise ToolError("INVALID_INPUT", message, {"path": ["weights", name], "retryable": False})
     return float(weight)
-
-
-def _as_of(text: str | None, now_ns: int) -> int:
-    if text is None:
-        return now_ns
-    try:
-        at = parse(text, edge="end")
-    except ValueError as fault:
-        raise ToolError("INVALID_INPUT", f"as_of: {fault}", {"path": ["as_of"], "retryable": False}) from None
-    if at.ns > now_ns:
-        today = eastern.to_day(now_ns).isoformat()
-        if text == today:
-            return now_ns
-        message = (
-            f"as_of is after the market's clock, which stands at {format(now_ns)}. Ask for a time before it."
-        )
-        raise ToolError("INVALID_INPUT", message, {"path": ["as_of"], "retryable": False})
-    return at.ns

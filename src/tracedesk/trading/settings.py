@@ -59,9 +59,9 @@ class Costs:
 class Providers:
     """`[trading.providers]`: who is asked for what, first to last; and for how long an answer holds."""
 
-    quotes: tuple[str, ...] = ("embedded",)
+    quotes: tuple[str, ...] = ("embedded", "files")
     """Who is asked for quotes: embedded, files, yahoo, or the address of a service."""
-    history: tuple[str, ...] = ("embedded",)
+    history: tuple[str, ...] = ("embedded", "files")
     """Who is asked for bars."""
     news: tuple[str, ...] = ("files",)
     """Who is asked for news."""

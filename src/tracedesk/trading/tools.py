@@ -49,8 +49,8 @@ def _withheld(table: Mapping[str, Any]) -> tuple[str, ...]:
 trading: Toolset[Trader] = Toolset(
     "trading",
     summary="A paper portfolio with quotes, risk, simulation and execution, on a ledger that can be proved.",
-    guide="call get_portfolio, then get_quotes; trade_simulate before trade_execute. Every call needs a new "
-    "tool_call_id; repeating one repeats its answer and never trades twice.",
+    guide="call get_portfolio, then get_quotes; trade_simulate before trade_execute; advance_clock moves the "
+    "replay on. Every call needs a new tool_call_id; repeating one repeats its answer and never trades twice.",
     family=TRADING,
     open=_open,
     withhold=_withheld,
@@ -72,8 +72,9 @@ async def get_portfolio(args: Arguments, call: Call[Trader]) -> Linked:
 async def get_quotes(args: Arguments, call: Call[Trader]) -> Linked:
     """Last prices. `change_percent` is in percent (1.24 = 1.24 %), against the previous close.
 
-    `fields` keeps only those of price, change, change_percent, volume. A symbol that fails is in `errors`;
-    only when all fail is the call an error.
+    `fields` keeps only those of price, change, change_percent, volume. `volume_session` is the session of the
+    volume, where the price is of a later one. A symbol that fails is in `errors`; only when all fail is the
+    call an error.
     """
     from tracedesk.trading import reading
 
@@ -101,10 +102,15 @@ async def get_news(args: Arguments, call: Call[Trader]) -> Linked:
 
 @trading.tool(annotations=_READS, scope="read", deadline=20.0)
 async def get_history(args: Arguments, call: Call[Trader]) -> Linked:
-    """Bars, oldest first, stamped at their start; the newest 260 at most, the whole series is linked."""
-    from tracedesk.trading import reading
+    """Bars, oldest first, stamped at their start. `start` and `end` narrow the period.
 
-    return await call.state.read("get_history", args, call, reading.history)
+    The newest come first: 260 bars, or with format `table` as many rows as the token budget holds; `cursor`
+    goes back from there. The answer's `adjust`: prices and volumes in the shares after all `splits` up to
+    the clock, as traded (`none`), or as their `source` has them.
+    """
+    from tracedesk.trading import history
+
+    return await call.state.read("get_history", args, call, history.history)
 
 
 @trading.tool(annotations=_OWN, scope="read", deadline=10.0)

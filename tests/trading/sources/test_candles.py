@@ -76,3 +76,21 @@ def test_a_tidy_price_has_two_places_at_least() -> None:
     assert [str(tidy(Decimal(text))) for text in ("5", "5.1000", "5.1230", "100")] == [
         "5.00", "5.10", "5.123", "100.00",
     ]  # fmt: skip
+
+
+def test_days_are_restated_once_by_one_exact_factor() -> None:
+    splits = [Split(date(2012, 11, 28), new=3, old=2), Split(date(2012, 11, 29), new=7, old=3)]
+    (first, second) = gather(
+        [_day(date(2012, 11, 27), 10), _day(date(2012, 11, 28), 10)], "1d", splits, "splits"
+    )
+    # 10 × 2/3 × 3/7 is 20/7, and 10 × 3/7 is 30/7: nothing is rounded between the two.
+    assert (str(first.open), str(second.open)) == ("2.857142857143", "4.285714285714")
+    assert (first.volume, second.volume) == (350, 233)
+
+
+def test_a_span_of_restated_days_is_in_the_shares_of_the_clock() -> None:
+    daily = [_day(date(2012, 11, 26), 100), _day(date(2012, 11, 30), 50), _day(date(2012, 12, 3), 50)]
+    splits = [Split(date(2012, 11, 28), new=2, old=1), Split(date(2012, 12, 4), new=5, old=1)]
+    (week,) = gather(daily, "1wk", splits, "splits")
+    assert (week.open, week.high, week.low, week.close) == tuple(map(Decimal, ("10", "10.4", "9.8", "10.2")))
+    assert week.volume == 1500

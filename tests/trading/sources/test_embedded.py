@@ -28,11 +28,8 @@ def ask(work: Coroutine[Any, Any, T]) -> T:
 
 def test_inside_a_session_a_quote_is_its_open_and_after_it_its_close() -> None:
     inside = ask(Embedded().quotes(["AAPL"], NOW)).values["AAPL"]
-    assert (inside.price, inside.previous_close, inside.volume) == (
-        Decimal("593.65"),
-        Decimal("585.28"),
-        None,
-    )
+    assert (inside.price, inside.previous_close) == (Decimal("593.65"), Decimal("585.28"))
+    assert (inside.volume, inside.volume_day) == (13_975_700, date(2012, 11, 30))
     assert inside.as_of_ns == at("2012-12-03T14:30:00Z")
     after = ask(Embedded().quotes(["AAPL"], at("2012-12-03T21:00:00Z"))).values["AAPL"]
     assert (after.price, after.previous_close) == (Decimal("586.19"), Decimal("585.28"))
@@ -83,6 +80,18 @@ def test_outside_its_years_it_has_nothing_rather_than_an_old_price() -> None:
         failure = ask(Embedded().quotes(["AAPL", "NOPE"], instant)).failures
         assert {error.code for error in failure.values()} == {"DATA_UNAVAILABLE"}
         assert "2013-03-0" in failure["AAPL"].message
+
+
+def test_in_a_replay_a_share_that_has_ended_keeps_its_last_close() -> None:
+    now, provider = at("2015-06-01T15:30:00Z"), Embedded(is_replay=True)
+    quote = ask(provider.quotes(["AAPL"], now)).values["AAPL"]
+    assert (quote.price, quote.as_of_ns) == (Decimal("430.47"), at("2013-03-01T21:00:00Z"))
+    assert date.fromordinal(ask(provider.daily(["AAPL"], 5, now)).values["AAPL"].days[-1]) == date(2013, 3, 1)
+    assert (
+        ask(provider.quotes(["AAPL"], at("1999-01-04T15:00:00Z"))).failures["AAPL"].code == "DATA_UNAVAILABLE"
+    )
+    ended = ask(provider.history("AAPL", "1mo", "1d", now)).failures["AAPL"]
+    assert "the last session known is 2013-03-01" in ended.message
 
 
 def test_daily_columns_end_with_the_last_full_session_and_agree_with_the_body() -> None:

@@ -19,7 +19,7 @@ from tests.trading.sources.parts import NOW, at
 from tracedesk.market import calendar
 from tracedesk.primitives import json
 from tracedesk.primitives.time import DAY
-from tracedesk.trading.sources import tables
+from tracedesk.trading.sources import bar_files, tables
 from tracedesk.trading.sources.files import Files
 
 T = TypeVar("T")
@@ -201,9 +201,9 @@ def test_who_waits_for_a_slow_file_keeps_nobody_else_waiting(
 ) -> None:
     drop(tmp_path, "bars/SLOW.csv", BARS)
     files, begun, release = drop(tmp_path, "bars/ACME.csv", BARS), Event(), Event()
-    parse = tables.bars
+    parse = bar_files.bars
 
-    def slow(name: str, raw: bytes) -> tables.Bars:
+    def slow(name: str, raw: bytes) -> bar_files.Bars:
         if "SLOW" in name:
             begun.set()
             assert release.wait(BOUND)
@@ -217,7 +217,7 @@ def test_who_waits_for_a_slow_file_keeps_nobody_else_waiting(
         release.set()
         assert set((await waiting).values) == {"SLOW"}
 
-    monkeypatch.setattr(tables, "bars", slow)
+    monkeypatch.setattr(bar_files, "bars", slow)
     try:
         ask(scene())
     finally:

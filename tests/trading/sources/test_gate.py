@@ -187,9 +187,11 @@ class Bars(Embedded):
         self.requests += 1
         return await super().daily(symbols, count, now_ns)
 
-    async def history(self, symbol: str, period: str, interval: str, now_ns: int) -> Fetch[Any]:
+    async def history(
+        self, symbol: str, period: str, interval: str, now_ns: int, adjust: Any = None
+    ) -> Fetch[Any]:
         self.requests += 1
-        return await super().history(symbol, period, interval, now_ns)
+        return await super().history(symbol, period, interval, now_ns, adjust)
 
 
 def test_bars_hold_until_the_next_close(tmp_path: Path) -> None:

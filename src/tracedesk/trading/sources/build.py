@@ -42,7 +42,7 @@ def _made(name: str, kind: str, settings: Providers, home_path: Path, system_clo
     if name.lower().startswith(_ADDRESSES):
         return _service(name, kind)
     makers: dict[str, Callable[[], Provider]] = {
-        "embedded": _embedded,
+        "embedded": lambda: _embedded(system_clock),
         "files": lambda: _files(home_path, settings.folder),
         "yahoo": lambda: _yahoo(system_clock, settings.timeout_ms),
     }
@@ -59,19 +59,24 @@ def _check_offers(provider: Provider, name: str, kind: str) -> None:
         raise BadTradingSetting(f"trading.providers.{kind} names {name!r}, which has only {offers}")
 
 
-def _embedded() -> Provider:
+def _embedded(system_clock: bool) -> Provider:
     from tracedesk.trading.sources.embedded import Embedded
 
-    return Embedded()
+    return Embedded(is_replay=not system_clock)
 
 
 def _files(home_path: Path, folder: str) -> Provider:
     from tracedesk.trading.sources.files import Files
 
+    return Files(*files_folder(home_path, folder))
+
+
+def files_folder(home_path: Path, folder: str) -> tuple[Path, str]:
+    """Return the folder of dropped files, and its place in the home."""
     home, place = home_path.resolve(), (home_path / folder).resolve()
     if not folder or not place.is_relative_to(home):
         raise BadTradingSetting(f"trading.providers.folder must name a folder in the home, not {folder!r}")
-    return Files(place, place.relative_to(home).as_posix())
+    return place, place.relative_to(home).as_posix()
 
 
 def _yahoo(system_clock: bool, timeout_ms: int) -> Provider:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeVar
@@ -22,7 +21,16 @@ from tracedesk.market.clock import FIRST_NS, LAST_NS
 from tracedesk.primitives import json
 from tracedesk.primitives.time import ManualClock, format
 from tracedesk.trading.sources import candles, periods
-from tracedesk.trading.sources.seam import Candle, Fetch, Quote, Series, invalid_symbol, unavailable
+from tracedesk.trading.sources.seam import (
+    Adjust,
+    Candle,
+    Fetch,
+    History,
+    Quote,
+    Series,
+    invalid_symbol,
+    unavailable,
+)
 
 T = TypeVar("T")
 
@@ -37,9 +45,11 @@ class Embedded:
     local = True
     kinds = ("quotes", "history")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_replay: bool = False) -> None:
+        """In a replay a share that has ended keeps its last close, so that what is held of it has a value."""
+        self._is_replay = is_replay
         self._views: OrderedDict[int, View] = OrderedDict()
-        self._columns: OrderedDict[tuple[str, int, int], tuple[Series, Any]] = OrderedDict()
+        self._columns: OrderedDict[tuple[str, int, int, int], tuple[Series, Any]] = OrderedDict()
 
     async def quotes(self, symbols: Sequence[str], now_ns: int) -> Fetch[Quote]:
         """The open of the session in progress, else the last close."""
@@ -50,16 +60,21 @@ class Embedded:
         return self._fetch("daily", symbols, now_ns, lambda view, symbol: self._series(view, symbol, count))
 
     async def history(
-        self, symbol: str, period: str, interval: str, now_ns: int
-    ) -> Fetch[tuple[Candle, ...]]:
+        self, symbol: str, period: str, interval: str, now_ns: int, adjust: Adjust | None = None
+    ) -> Fetch[History]:
         """The complete bars of a period; there are none shorter than a day."""
         periods.check(period, interval)
         if interval in periods.INTRADAY:
             remedy = f"The embedded data are daily: ask for interval '1d', not {interval!r}."
             return Fetch({}, {symbol: unavailable(symbol, f"history at {interval}", remedy)})
-        asked = {"period": period, "interval": interval}
+        basis = adjust or "splits"
+        asked = {"period": period, "interval": interval, "adjust": basis}
         return self._fetch(
-            "history", [symbol], now_ns, lambda view, name: _history(view, name, period, interval), asked
+            "history",
+            [symbol],
+            now_ns,
+            lambda view, name: _history(view, name, period, interval, basis),
+            asked,
         )
 
     def _fetch(
@@ -68,9 +83,10 @@ class Embedded:
         symbols: Sequence[str],
         now_ns: int,
         read: Callable[[View, str], tuple[T, Any]],
-        asked: dict[str, str] | None = None,
+        asked: dict[str, Any] | None = None,
     ) -> Fetch[T]:
-        if not FIRST_NS <= now_ns <= LAST_NS:
+        has_ended = now_ns > LAST_NS and kind != "history" and not self._is_replay
+        if now_ns < FIRST_NS or has_ended:
             return Fetch({}, {symbol: _outside(symbol, kind, now_ns) for symbol in symbols})
         view = self._view(now_ns)
         values: dict[str, T] = {}
@@ -83,7 +99,7 @@ class Embedded:
                 failures[symbol] = invalid_symbol(symbol, view.symbols())
             except ToolError as error:
                 failures[symbol] = error
-        return Fetch(values, failures, _body(kind, now_ns, asked or {}, shown))
+        return Fetch(values, failures, _body(kind, now_ns, {**(asked or {}), **_splits(values)}, shown))
 
     def _view(self, now_ns: int) -> View:
         """A view never changes, so the last few are kept with the bars that they have cut."""
@@ -94,12 +110,12 @@ class Embedded:
         return view
 
     def _series(self, view: View, symbol: str, count: int) -> tuple[Series, Any]:
-        """A series changes when a session closes; until then it is kept, wherever the clock stands."""
-        bars = view.bars(symbol)
+        """A series changes when a session closes, and its volumes when a split's ex-date opens."""
+        bars, splits = view.bars(symbol), len(view.splits(symbol))
         if not bars or count < 1:
             raise unavailable(symbol, "daily bars", "No session of it has closed yet; move the clock on.")
-        key = (symbol, bars.days[-1], count)
-        found = self._columns.pop(key, None) or _series(bars, count)
+        key = (symbol, bars.days[-1], splits, count)
+        found = self._columns.pop(key, None) or _series(view, symbol, count)
         self._columns[key] = found
         if len(self._columns) > _SERIES:
             self._columns.popitem(last=False)
@@ -119,25 +135,32 @@ def _outside(symbol: str, kind: str, now_ns: int) -> ToolError:
 
 def _quote(view: View, symbol: str) -> tuple[Quote, Any]:
     known = view.quote(symbol)
-    quote = Quote(symbol, known.price, known.as_of_ns, known.previous_close, known.volume)
+    volume, day = known.volume, None
+    if volume is None and (bars := view.bars(symbol)):
+        # Of the session in progress only the open is known: the volume is that of the session before.
+        (volume,) = view.volumes(symbol, len(bars) - 1, len(bars))
+        day = date.fromordinal(bars.days[-1])
+    quote = Quote(symbol, known.price, known.as_of_ns, known.previous_close, volume, volume_day=day)
     return quote, {
         "price": known.price,
         "basis": known.basis,
         "session": known.session.isoformat(),
         "as_of": format(known.as_of_ns),
         "previous_close": known.previous_close,
-        "volume": known.volume,
+        "volume": volume,
+        **({"volume_session": day.isoformat()} if day else {}),
     }
 
 
-def _series(bars: Bars, count: int) -> tuple[Series, Any]:
+def _series(view: View, symbol: str, count: int) -> tuple[Series, Any]:
     """The series, and its part of a body, encoded once."""
+    bars = view.bars(symbol)
     recent = bars.latest(count)
     sessions = [bar.session for bar in recent]
     series = Series(
         array("q", [session.toordinal() for session in sessions]),
         array("d", [float(bar.adjusted_close) for bar in recent]),
-        array("q", [bar.volume for bar in recent]),
+        array("q", view.volumes(symbol, len(bars) - len(recent), len(bars))),
     )
     shown = {
         "sessions": [session.isoformat() for session in sessions],
@@ -147,27 +170,38 @@ def _series(bars: Bars, count: int) -> tuple[Series, Any]:
     return series, json.Raw(json.dumps(shown))
 
 
-def _history(view: View, symbol: str, period: str, interval: str) -> tuple[tuple[Candle, ...], Any]:
+def _history(view: View, symbol: str, period: str, interval: str, adjust: Adjust) -> tuple[History, Any]:
     bars = view.bars(symbol)
     days = bars.days
     first = candles.first_needed(days, period, interval, eastern.to_day(view.now_ns))
     wanted = (
         bars.between(date.fromordinal(days[first]), date.fromordinal(days[-1])) if first < len(days) else ()
     )
-    splits = [action for action in bars.actions if isinstance(action, Split)]
-    found = candles.gather([_candle(bar) for bar in wanted], interval, splits)
+    splits = view.splits(symbol)
+    # An adjusted close knows the splits up to its last bar; one whose ex-date has just opened is added.
+    pending = [split for split in splits if days and split.ex_date.toordinal() > days[-1]]
+    daily = [_candle(bar, pending if adjust == "splits" else ()) for bar in wanted]
+    found = candles.gather(daily, interval, splits, adjust)
     if not found:
-        raise unavailable(symbol, f"history over {period}", f"No bar of {interval} is complete in it yet.")
-    return found, [_shown(candle) for candle in found]
+        raise unavailable(symbol, f"history over {period}", _no_bars(bars, interval))
+    begins = date.fromordinal(days[first])
+    applied = tuple(s for s in splits if adjust == "splits" and s.ex_date > begins)
+    return History(found, adjust, applied), [_shown(candle) for candle in found]
 
 
-def _candle(bar: Bar) -> Candle:
-    adjusted = candles.tidy(bar.adjusted_close)
+def _no_bars(bars: Bars, interval: str) -> str:
+    if not bars:
+        return "No session of it has closed yet; move the clock on."
+    return f"No bar of {interval} is complete in it; the last session known is {bars[-1].session}."
+
+
+def _candle(bar: Bar, pending: Sequence[Split]) -> Candle:
+    adjusted = candles.tidy(candles.in_new_shares(bar.adjusted_close, pending))
     start_ns = calendar.open_ns(bar.session)
     return Candle(start_ns, bar.open, bar.high, bar.low, bar.close, bar.volume, adjusted)
 
 
-def _shown(candle: Candle) -> list[str | Decimal | int]:
+def _shown(candle: Candle) -> list[Any]:
     prices = (candle.open, candle.high, candle.low, candle.close)
     return [format(candle.start_ns), *prices, candle.volume, candle.adjusted_close]
 
@@ -175,7 +209,16 @@ def _shown(candle: Candle) -> list[str | Decimal | int]:
 # --- the body -------------------------------------------------------------------------------------
 
 
-def _body(kind: str, now_ns: int, asked: dict[str, str], shown: dict[str, Any]) -> bytes:
+def _splits(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The splits that histories are adjusted for."""
+    histories = [value for value in values.values() if isinstance(value, History)]
+    told = {
+        split.ex_date.isoformat(): f"{split.new}:{split.old}" for each in histories for split in each.splits
+    }
+    return {"splits": told} if histories else {}
+
+
+def _body(kind: str, now_ns: int, asked: dict[str, Any], shown: dict[str, Any]) -> bytes:
     if not shown:
         return b""
     document: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """The provider `files`: market facts that the user drops into a folder of the home.
 
-    bars/<SYMBOL>.csv     date,open,high,low,close,volume[,adjusted_close]    a row per session, oldest first
+    bars/<SYMBOL>.csv     daily bars, oldest first, in one of the shapes of `bar_files`
     quotes.csv            symbol,time,price[,previous_close,volume,bid,ask]   the last row up to the clock
     fundamentals.csv      symbol,as_of[,period_end,currency,<metric>…]        an empty cell is not known
     fundamentals.jsonl  {"symbol", "as_of", "period_end"?, "currency"?, <metric>…, "missing"?: {<metric>: …}}
@@ -8,7 +8,8 @@
     news/<SYMBOL>.rss, .atom or .xml    a feed whose stories are about the symbol
 
 Times are ISO 8601 with a zone; `as_of` may be a date, which is known from the end of that UTC day on. Numbers
-are plain decimals, prices with six places at most. Without `adjusted_close` the close stands for it.
+are plain decimals, prices with six places at most. Without an adjusted close the close stands for it. Prices
+are given as the file has them: nothing says for which splits its source has adjusted them.
 
 Nothing after the clock is read: a session's bar counts from its close on, and its open from its open on. A
 symbol without a row in quotes.csv is quoted from its bars: the open of the session in progress, else the last
@@ -30,22 +31,27 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
 
 from tracedesk.errors import ToolError
-from tracedesk.market import calendar, eastern
+from tracedesk.market import calendar
 from tracedesk.primitives import json
 from tracedesk.primitives.time import format
-from tracedesk.trading.sources import candles, feeds, periods, shapes, tables
+from tracedesk.trading.sources import bar_files, candles, feeds, periods, shapes, tables
+from tracedesk.trading.sources.bar_files import Bars, Row
+from tracedesk.trading.sources.hours import Hours
 from tracedesk.trading.sources.seam import (
     METRICS,
+    Adjust,
     Candle,
     Fetch,
+    History,
     Quote,
     Ratios,
     Series,
     Story,
+    bad_file,
     invalid_symbol,
     unavailable,
 )
-from tracedesk.trading.sources.tables import BadFile, Bars, File, Row, Shelf
+from tracedesk.trading.sources.tables import BadFile, File, Shelf
 
 T = TypeVar("T")
 
@@ -84,9 +90,9 @@ class Files:
         return await self._fetch("daily", symbols, now_ns, lambda symbol: self._series(symbol, count, now_ns))
 
     async def history(
-        self, symbol: str, period: str, interval: str, now_ns: int
-    ) -> Fetch[tuple[Candle, ...]]:
-        """The complete bars of a period; there are none shorter than a day."""
+        self, symbol: str, period: str, interval: str, now_ns: int, adjust: Adjust | None = None
+    ) -> Fetch[History]:
+        """The complete bars of a period as the file has them; there are none shorter than a day."""
         periods.check(period, interval)
         return await self._fetch(
             "history", [symbol], now_ns, lambda name: self._history(name, period, interval, now_ns)
@@ -132,8 +138,8 @@ class Files:
         try:
             return read(symbol)
         except BadFile as error:
-            remedy = f"In {self._place} in the home: {error}. Mend the file."
-            raise unavailable(symbol, kind, remedy) from None
+            problem, file = f"In {self._place} in the home: {error}", str(error).split(" ", 1)[0]
+            raise bad_file(symbol, kind, str(self._place / file), problem) from None
         except calendar.OutsideCalendar as error:
             raise unavailable(symbol, kind, f"{error}.") from None
 
@@ -144,7 +150,7 @@ class Files:
     # --- bars --------------------------------------------------------------------------------------
 
     def _bars(self, symbol: str) -> File[Bars] | None:
-        return self._shelf.read(f"bars/{symbol}.csv", tables.bars)
+        return self._shelf.read(f"bars/{symbol}.csv", bar_files.bars)
 
     def _needed_bars(self, symbol: str, kind: str) -> File[Bars]:
         found = self._bars(symbol)
@@ -154,7 +160,7 @@ class Files:
 
     def _series(self, symbol: str, count: int, now_ns: int) -> Told:
         file = self._needed_bars(symbol, "daily bars")
-        bars, end = file.content, file.content.until(calendar.closed_by(now_ns))
+        bars, end = file.content, file.content.until(file.content.hours.ended_by(now_ns))
         first = max(0, end - max(0, count))
         if first == end:
             raise unavailable(symbol, "daily bars", f"{file.name} has no session that closed by the clock.")
@@ -172,13 +178,14 @@ class Files:
             remedy = f"Dropped bars are daily: ask for interval '1d', not {interval!r}."
             raise unavailable(symbol, f"history at {interval}", remedy)
         file = self._needed_bars(symbol, "history")
-        bars, end = file.content, file.content.until(calendar.closed_by(now_ns))
-        first = candles.first_needed(bars.days[:end], period, interval, eastern.to_day(now_ns))
-        found = candles.gather([_candle(bars.row(at)) for at in range(first, end)], interval)
+        bars, hours = file.content, file.content.hours
+        end = bars.until(hours.ended_by(now_ns))
+        first = candles.first_needed(bars.days[:end], period, interval, hours.day_of(now_ns))
+        daily = [_candle(bars.row(at), hours) for at in range(first, end)]
+        found = candles.gather(daily, interval, hours=hours)
         if not found:
-            remedy = f"{file.name} has no complete bar of {interval} in it up to the clock."
-            raise unavailable(symbol, f"history over {period}", remedy)
-        return found, [_columns(candle) for candle in found], (file,)
+            raise unavailable(symbol, f"history over {period}", _no_bars(file, end, interval))
+        return History(found, notes=_notes(file)), [_columns(candle) for candle in found], (file,)
 
     # --- quotes ------------------------------------------------------------------------------------
 
@@ -263,17 +270,14 @@ def _quotes(name: str, raw: bytes) -> dict[str, list[Quote]]:
 
 
 def _quote_row(cells: dict[str, str]) -> Quote:
-    amounts = {
-        column: shapes.dollars(cells[column], column)
-        for column in ("previous_close", "bid", "ask")
-        if cells.get(column)
-    }
     return Quote(
         tables.symbol(cells["symbol"]),
         shapes.dollars(cells["price"], "price"),
         shapes.instant(cells["time"], "time"),
-        volume=shapes.volume(cells["volume"], "volume") if cells.get("volume") else None,
-        **amounts,
+        shapes.optional_price(cells, "previous_close"),
+        shapes.volume(cells["volume"], "volume") if cells.get("volume") else None,
+        shapes.optional_price(cells, "bid"),
+        shapes.optional_price(cells, "ask"),
     )
 
 
@@ -322,22 +326,42 @@ def _ratio_rows(name: str, raw: bytes) -> Iterable[tuple[int, dict[str, Any]]]:
 
 
 def _from_bars(symbol: str, bars: Bars, now_ns: int) -> Quote | None:
-    end = bars.until(calendar.closed_by(now_ns))
-    session = calendar.session_at(now_ns)
+    hours = bars.hours
+    end = bars.until(hours.ended_by(now_ns))
+    session = hours.session_at(now_ns)
     before = bars.row(end - 1) if end else None
     at = len(bars.days) if session is None else bisect_left(bars.days, session.toordinal())
     if session is not None and at < len(bars.days) and bars.days[at] == session.toordinal():
-        previous = None if before is None else before.close
-        return Quote(symbol, bars.row(at).open, calendar.open_ns(session), previous)
+        start_ns, price = hours.start_ns(session), bars.row(at).open
+        if before is None:
+            return Quote(symbol, price, start_ns, session_ns=start_ns)
+        volume, day = before.volume, before.session
+        return Quote(symbol, price, start_ns, before.close, volume, volume_day=day, session_ns=start_ns)
     if before is None:
         return None
     previous = bars.row(end - 2).close if end > 1 else None
-    return Quote(symbol, before.close, calendar.close_ns(before.session), previous, before.volume)
+    return Quote(symbol, before.close, hours.end_ns(before.session), previous, before.volume)
 
 
-def _candle(row: Row) -> Candle:
-    start_ns = calendar.open_ns(row.session)
+def _candle(row: Row, hours: Hours) -> Candle:
+    start_ns = hours.start_ns(row.session)
     return Candle(start_ns, row.open, row.high, row.low, row.close, row.volume, row.adjusted_close)
+
+
+def _no_bars(file: File[Bars], end: int, interval: str) -> str:
+    if not end:
+        return f"{file.name} has no session that ended by the clock."
+    last = date.fromordinal(file.content.days[end - 1])
+    return f"{file.name} has no complete bar of {interval} in it; the last session known is {last}."
+
+
+def _notes(file: File[Bars]) -> tuple[str, ...]:
+    if not file.content.left_out:
+        return ()
+    begin, count = file.content.hours.first, file.content.left_out
+    return (
+        f"{file.name}: rows left out from before {begin}, where the exchange's calendar begins: {count}.",
+    )
 
 
 # --- how the body shows a value -------------------------------------------------------------------
@@ -354,6 +378,7 @@ def _shown_quote(quote: Quote) -> dict[str, Any]:
         "as_of": format(quote.as_of_ns),
         "previous_close": quote.previous_close,
         "volume": quote.volume,
+        **({"volume_session": quote.volume_day.isoformat()} if quote.volume_day else {}),
         "bid": quote.bid,
         "ask": quote.ask,
     }

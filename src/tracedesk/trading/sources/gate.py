@@ -26,8 +26,10 @@ from tracedesk.trading.settings import BadTradingSetting, Providers
 from tracedesk.trading.sources import periods
 from tracedesk.trading.sources.allowance import Allowance
 from tracedesk.trading.sources.seam import (
-    Candle,
+    BAD_FILE,
+    Adjust,
     Fetch,
+    History,
     Quote,
     Ratios,
     Series,
@@ -176,25 +178,33 @@ class Gate:
         return await self._answers(ask, symbols)
 
     async def history(
-        self, symbol: str, period: str, interval: str | None, now_ns: int, by: str
-    ) -> Got[tuple[Candle, ...]]:
+        self,
+        symbol: str,
+        period: str,
+        interval: str | None,
+        now_ns: int,
+        by: str,
+        adjust: Adjust | None = None,
+    ) -> Got[History]:
         """The bars of a period; raises the reason when there are none."""
         step = periods.check(period, interval)
         within_a_day = step in periods.INTRADAY
-        ask: _Ask[tuple[Candle, ...]] = _Ask(
+        ask: _Ask[History] = _Ask(
             "history",
             self._settings.history,
-            (period, step, *self._instant(now_ns)),
+            (period, step, adjust or "", *self._instant(now_ns)),
             now_ns,
             by,
             self._settings.quotes_ttl if within_a_day else float("inf"),
-            lambda p, some: p.history(some[0], period, step, now_ns),
+            lambda p, some: p.history(some[0], period, step, now_ns, adjust),
             None if within_a_day else self._next_close(now_ns),
         )
         answer = (await self._answers(ask, [symbol]))[symbol]
         if isinstance(answer, ToolError):
             # A new one, because a kept error would gather the traces of all who raise it.
             raise ToolError(answer.code, answer.message, answer.details)
+        if adjust not in (None, answer.value.basis):
+            raise _other_basis(answer, symbol, adjust)
         return answer
 
     async def news(
@@ -508,14 +518,15 @@ def _cut(answer: Answer[tuple[Story, ...]], most: int) -> Answer[tuple[Story, ..
 
 
 def _verdict(errors: list[tuple[str, ToolError]]) -> ToolError:
-    """The reason given: what ends the matter, then what may pass, then a denial, then what the first said.
+    """The reason given: what ends the matter, a file to mend, what may pass, a denial, else the first one.
 
-    No provider can deny what another may know once it can be reached again.
+    No provider can deny what another may know once it can be reached again, or once its file is mended.
     """
     final = [error for _, error in errors if error.code not in _MOVES_ON]
+    unread = [error for _, error in errors if BAD_FILE in (error.details or {})]
     passing = [error for _, error in errors if error.code in _PASSING]
     denial = [error for _, error in errors if error.code == "INVALID_SYMBOL"]
-    error = (final or passing or denial or [errors[0][1]])[0]
+    error = (final or unread or passing or denial or [errors[0][1]])[0]
     if len(errors) == 1:
         return error
     asked = [{"provider": name, "code": each.code} for name, each in errors]
@@ -531,6 +542,15 @@ def _nobody(kind: str, symbol: str) -> ToolError:
 def _silent(kind: str, symbol: str, name: str) -> ToolError:
     message = f"{name} says nothing about {kind} of {symbol!r}. Check the symbol, or use another provider."
     details = {"symbol": symbol, "provider": name, "retryable": False}
+    return ToolError("DATA_UNAVAILABLE", message, details)
+
+
+def _other_basis(got: Got[History], symbol: str, adjust: str) -> ToolError:
+    message = (
+        f"adjust {adjust!r}: {got.provider} has the prices of {symbol!r} as {got.value.basis!r} alone. Leave "
+        "adjust out, or ask another provider."
+    )
+    details = {"path": ["adjust"], "symbol": symbol, "provider": got.provider, "retryable": False}
     return ToolError("DATA_UNAVAILABLE", message, details)
 
 

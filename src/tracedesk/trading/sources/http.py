@@ -39,8 +39,9 @@ from tracedesk.primitives import json
 from tracedesk.primitives.time import format
 from tracedesk.trading.sources import periods, shapes
 from tracedesk.trading.sources.seam import (
-    Candle,
+    Adjust,
     Fetch,
+    History,
     Quote,
     Ratios,
     Series,
@@ -103,15 +104,15 @@ class Http:
         return await self._fetch("daily", symbols, now_ns, {"count": str(count)}, read)
 
     async def history(
-        self, symbol: str, period: str, interval: str, now_ns: int
-    ) -> Fetch[tuple[Candle, ...]]:
-        """The service's bars."""
+        self, symbol: str, period: str, interval: str, now_ns: int, adjust: Adjust | None = None
+    ) -> Fetch[History]:
+        """The service's bars, as it has adjusted them."""
 
-        def read(_: str, value: Any) -> tuple[Candle, ...]:
+        def read(_: str, value: Any) -> History:
             found = shapes.candles(value, now_ns)
             if interval not in periods.INTRADAY:
                 _check_closed([eastern.to_day(candle.start_ns).toordinal() for candle in found[-1:]], now_ns)
-            return found
+            return History(found)
 
         asked = {"period": period, "interval": interval}
         return await self._fetch("history", [symbol], now_ns, asked, read)

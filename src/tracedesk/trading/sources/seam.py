@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from math import inf, isfinite
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar, overload
 from weakref import WeakValueDictionary
 
 from tracedesk.errors import ToolError
+from tracedesk.market import Split
 
 T = TypeVar("T")
 
@@ -28,9 +29,13 @@ class Quote:
     price: Decimal
     as_of_ns: int
     previous_close: Decimal | None = None
-    volume: int | None = None
+    volume: int | Decimal | None = None
     bid: Decimal | None = None
     ask: Decimal | None = None
+    volume_day: date | None = None
+    """The session that the volume is of, where it is not the price's."""
+    session_ns: int | None = None
+    """The start of the price's session, where that is not one of the exchange."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,40 @@ class Candle:
     high: Decimal
     low: Decimal
     close: Decimal
-    volume: int
+    volume: int | Decimal
     adjusted_close: Decimal
+
+
+Adjust = Literal["splits", "none"]
+Basis = Literal["splits", "none", "source"]
+
+
+@dataclass(frozen=True, slots=True)
+class History(Sequence[Candle]):
+    """Bars of one symbol, oldest first, with the basis of their prices.
+
+    `splits`: in the shares after the splits up to the clock. `none`: as they were traded; only a bar of more
+    than a day is in the shares of its last session. `source`: as the source has adjusted them, or not.
+    """
+
+    candles: tuple[Candle, ...]
+    basis: Basis = "source"
+    splits: tuple[Split, ...] = ()
+    """The splits that the bars are adjusted for."""
+    notes: tuple[str, ...] = ()
+    """Facts about the source that a reader must not miss."""
+
+    def __len__(self) -> int:
+        return len(self.candles)
+
+    @overload
+    def __getitem__(self, index: int) -> Candle: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Candle, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Candle | tuple[Candle, ...]:
+        return self.candles[index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +161,8 @@ class HistorySource(Protocol):
     name: str
 
     async def history(
-        self, symbol: str, period: str, interval: str, now_ns: int
-    ) -> Fetch[tuple[Candle, ...]]: ...
+        self, symbol: str, period: str, interval: str, now_ns: int, adjust: Adjust | None = None
+    ) -> Fetch[History]: ...
 
     async def daily(self, symbols: Sequence[str], count: int, now_ns: int) -> Fetch[Series]:
         """Up to `count` of the last full sessions before `now_ns`."""
@@ -160,6 +197,16 @@ def invalid_symbol(symbol: str, known: Sequence[str] = ()) -> ToolError:
 def unavailable(symbol: str, what: str, remedy: str) -> ToolError:
     """The provider answered, and has nothing."""
     return ToolError("DATA_UNAVAILABLE", f"{what} of {symbol!r}: none. {remedy}", _details(symbol, False))
+
+
+BAD_FILE: Final = "file"
+"""The detail of a refusal that names the file to be mended."""
+
+
+def bad_file(symbol: str, what: str, file: str, problem: str) -> ToolError:
+    """The provider has a file for the symbol, and cannot use it."""
+    message = f"{what} of {symbol!r}: its file cannot be used. {problem}. Mend the file."
+    return ToolError("DATA_UNAVAILABLE", message, {**_details(symbol, False), BAD_FILE: file})
 
 
 def rate_limited(provider: str, retry_after_s: float) -> ToolError:

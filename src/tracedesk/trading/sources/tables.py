@@ -5,23 +5,16 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
-import re
 import stat
-from array import array
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 
-from tracedesk.market import calendar
 from tracedesk.primitives import json
 from tracedesk.trading.sources import shapes
-from tracedesk.trading.units import PRICE_PLACES
 
 T = TypeVar("T")
 
@@ -34,13 +27,6 @@ Mark = tuple[int, int, int]
 _WITHOUT_WAITING: Final = (
     os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 )
-
-BARS: Final = ("date", "open", "high", "low", "close", "volume")
-ADJUSTED: Final = "adjusted_close"
-
-_PRICE: Final = re.compile(rb" *(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,6})? *")
-_PLAIN: Final = re.compile(rb" *(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,20})? *")
-_WHOLE: Final = re.compile(rb" *(?:0|[1-9][0-9]{0,17}) *")
 
 
 class BadFile(ValueError):
@@ -116,119 +102,6 @@ def read(name: str, path: Path) -> tuple[Mark, bytes]:
     if len(raw) > LARGEST_FILE:
         raise BadFile(f"{name} grows while it is read, past {LARGEST_FILE} bytes")
     return mark, raw
-
-
-# --- bars -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A session's bar as its line has it."""
-
-    session: date
-    open: Decimal
-    high: Decimal
-    low: Decimal
-    close: Decimal
-    volume: int
-    adjusted_close: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """A file of bars: columns for arithmetic, and its lines, which are exact and small."""
-
-    order: tuple[int, ...]
-    lines: tuple[bytes, ...]
-    days: array[int]
-    adjusted: array[float]
-    volumes: array[int]
-
-    def row(self, index: int) -> Row:
-        return _row(self.lines[index].split(b","), self.order)
-
-    def adjusted_digits(self, first: int, end: int) -> list[bytes]:
-        """The adjusted closes of some rows as they are written."""
-        at = self.order[-1] if self.order[-1] >= 0 else self.order[BARS.index("close")]
-        return [line.split(b",")[at].strip() for line in self.lines[first:end]]
-
-    def until(self, last: date | None) -> int:
-        """How many rows there are up to the day."""
-        return 0 if last is None else bisect_right(self.days, last.toordinal())
-
-
-def bars(name: str, raw: bytes) -> Bars:
-    """Parse `date,open,high,low,close,volume[,adjusted_close]`, in any order of columns, oldest day first."""
-    lines = raw.removeprefix(b"\xef\xbb\xbf").splitlines()
-    header = lines[0].decode("ascii", "replace").strip().split(",") if lines else []
-    _check_header(name, header, BARS, (ADJUSTED,))
-    order = tuple(header.index(column) if column in header else -1 for column in (*BARS, ADJUSTED))
-    kept: list[bytes] = []
-    days, adjusted, volumes = array("q"), array("d"), array("q")
-    for at, line in enumerate(lines[1:], 2):
-        if not line.strip():
-            continue
-        session, close, traded = _checked(name, at, line, order, len(header))
-        if days and session.toordinal() <= days[-1]:
-            raise BadFile(f"{name} line {at}: {session} does not come after the day before it")
-        kept.append(line)
-        days.append(session.toordinal())
-        adjusted.append(close)
-        volumes.append(traded)
-    return Bars(order, tuple(kept), days, adjusted, volumes)
-
-
-def _checked(name: str, at: int, line: bytes, order: Sequence[int], width: int) -> tuple[date, float, int]:
-    """Return a line's day, adjusted close and volume."""
-    cells = line.split(b",")
-    try:
-        if len(cells) != width:
-            raise shapes.BadShape(f"{len(cells)} cells, not {width}")
-        opening, high, low, close = (_float(cells[order[i]], _PRICE) for i in range(1, 5))
-        if not 0 < low <= min(opening, close) <= max(opening, close) <= high:
-            shapes.check_range(*_prices(cells, order), "the bar")
-        adjusted = close if order[-1] < 0 else _float(cells[order[-1]], _PLAIN)
-        if adjusted <= 0:
-            raise shapes.BadShape(f"{ADJUSTED} must be above zero")
-        session = shapes.day(cells[order[0]].decode("ascii").strip(), "date")
-        reason = calendar.closed_for(session)
-        traded = _whole(cells[order[5]])
-    except ValueError as error:
-        raise BadFile(f"{name} line {at}: {error}") from None
-    if reason is not None:
-        raise BadFile(f"{name} line {at}: {session} is not a session of the exchange ({reason})")
-    return session, adjusted, traded
-
-
-def _float(cell: bytes, form: re.Pattern[bytes]) -> float:
-    if not form.fullmatch(cell):
-        places = PRICE_PLACES if form is _PRICE else 20
-        raise shapes.BadShape(f"{_shown(cell)} is not a plain decimal with at most {places} places")
-    return float(cell)
-
-
-def _whole(cell: bytes) -> int:
-    if not _WHOLE.fullmatch(cell):
-        raise shapes.BadShape(f"{_shown(cell)} is not a whole number of shares")
-    return int(cell)
-
-
-def _shown(cell: bytes) -> str:
-    return shapes.shown(cell.decode("utf-8", "replace"))
-
-
-def _prices(cells: Sequence[bytes], order: Sequence[int]) -> tuple[Decimal, Decimal, Decimal, Decimal]:
-    opening, high, low, close = (
-        shapes.dollars(cells[order[at]].decode("ascii").strip(), BARS[at]) for at in range(1, 5)
-    )
-    return opening, high, low, close
-
-
-def _row(cells: Sequence[bytes], order: Sequence[int]) -> Row:
-    opening, high, low, close = _prices(cells, order)
-    adjusted = close if order[-1] < 0 else shapes.price(cells[order[-1]].decode("ascii").strip(), ADJUSTED)
-    day = shapes.day(cells[order[0]].decode("ascii").strip(), "date")
-    return Row(day, opening, high, low, close, int(cells[order[5]]), adjusted)
 
 
 # --- other tables ---------------------------------------------------------------------------------

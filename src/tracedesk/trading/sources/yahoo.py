@@ -30,8 +30,10 @@ from tracedesk.primitives.time import MINUTE, SECOND, format
 from tracedesk.trading.sources import candles, periods, shapes
 from tracedesk.trading.sources.seam import (
     METRICS,
+    Adjust,
     Candle,
     Fetch,
+    History,
     Quote,
     Ratios,
     Series,
@@ -107,9 +109,9 @@ class Yahoo:
         return await self._fetch("daily", symbols, now_ns, read)
 
     async def history(
-        self, symbol: str, period: str, interval: str, now_ns: int
-    ) -> Fetch[tuple[Candle, ...]]:
-        """The complete bars of a period."""
+        self, symbol: str, period: str, interval: str, now_ns: int, adjust: Adjust | None = None
+    ) -> Fetch[History]:
+        """The complete bars of a period; the source has adjusted them for the splits up to now."""
         periods.check(period, interval)
 
         def read(symbol: str, now_ns: int) -> Told:
@@ -121,7 +123,7 @@ class Yahoo:
                 found = _long_candles(bars, period, interval, now_ns)
             if not found:
                 raise _nothing(symbol, f"history over {period}")
-            return found, [_shown(bar) for bar in bars]
+            return History(found, "splits"), [_shown(bar) for bar in bars]
 
         return await self._fetch("history", [symbol], now_ns, read)
 
