@@ -102,6 +102,7 @@ def test_news_brokers_and_notes_give_no_orders_in_the_desks_voice(tmp_path: Path
             await ask("get_quotes", symbols=["AAPL"])
             await ask("get_history", symbol="AAPL")
             await ask("get_risk")
+            await ask("advance_clock", by="1d")
             await ask("get_portfolio")
             await ask("trade_simulate", trades=[{"symbol": "AAPL", "action": "buy", "quantity": 10**6}])
             await ask("ledger_verify")

@@ -106,7 +106,7 @@ def test_the_clock_moves_by_each_of_its_ways_and_each_move_is_an_entry(shell: Sh
         (("--by", "1y"), "--by takes a span like 30m, 6h, 5d or 2w, not '1y'."),
         (("--by", "-5m"), "--by takes a span"),
         (("--to", "tomorrow"), "--to:"),
-        (("--to", "2012-12-05T10:00"), "--to '2012-12-05T10:00' has no zone"),
+        (("--to", "2012-12-05T10:00"), "--to: '2012-12-05T10:00' has no zone"),
     ],
 )
 def test_misuse_exits_2_and_says_what_fits(shell: Shell, words: tuple[str, ...], sentence: str) -> None:

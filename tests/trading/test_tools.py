@@ -19,7 +19,7 @@ from tracedesk.trading.ledger import Ledger
 D = Decimal
 READING: Final = {"get_portfolio", "get_quotes", "get_fundamentals", "get_news", "get_history", "get_risk"}
 PROVING: Final = {"trade_simulate", "list_trade_orders", "ledger_verify"}
-CHANGING: Final = {"trade_execute", "cancel_trade_order", "log_event"}
+CHANGING: Final = {"trade_execute", "cancel_trade_order", "advance_clock", "log_event"}
 TOOLS: Final = READING | PROVING | CHANGING
 BUY: Final = {"symbol": "AAPL", "action": "buy", "quantity": 10, "order_type": "market"}
 AFTER_CLOSE: Final = "2013-03-01T22:00:00Z"

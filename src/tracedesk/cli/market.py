@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,13 +11,11 @@ from tracedesk.cli.frame import DeskGroup
 from tracedesk.primitives import time
 
 if TYPE_CHECKING:
-    from tracedesk.market import Move, ReplayClock
-    from tracedesk.trading.clockwork import Advance, Step
+    from tracedesk.trading.clockwork import Advance
     from tracedesk.trading.ledger import Ledger
+    from tracedesk.trading.replay import Range, Step
     from tracedesk.trading.settings import Trading
 
-_SPAN: Final = re.compile(r"([0-9]{1,5})([mhdw])")
-_UNITS: Final = {"m": time.MINUTE, "h": time.HOUR, "d": time.DAY, "w": 7 * time.DAY}
 _SHOWN: Final = 40
 
 
@@ -31,28 +28,56 @@ def market() -> None:
 @pass_console
 def show(console: Console) -> None:
     """Show where the clock stands, whether the exchange is open, and what is quoted."""
-    from tracedesk.market import View
-    from tracedesk.primitives.time import ManualClock
-    from tracedesk.trading.execution import next_open
+    from tracedesk.trading.replay import next_open
 
     settings = _settings(console)
     if settings.clock == "system":
-        now = time.SystemClock().now_ns()
+        now, within = time.SystemClock().now_ns(), None
     else:
+        within = _range(console, settings)
         with _ledger(console, settings) as ledger:
             now = ledger.clock_ns() or 0
     document: dict[str, Any] = {"clock": time.format(now), "open": _is_open(now)}
     if not document["open"]:
-        opens = next_open(now, replay=settings.clock != "system")
+        opens = next_open(now) if within is None else within.next_open(now)
         document["nextOpen"] = None if opens is None else time.format(opens)
-    rows: list[tuple[str, ...]] = []
-    if settings.clock != "system":
-        view = View(ManualClock(now))
-        quotes = [view.quote(symbol) for symbol in view.symbols()]
-        document["quotes"] = {quote.symbol: str(quote.price) for quote in quotes}
-        rows = [(q.symbol, str(q.price), f"{q.basis} of {q.session}") for q in quotes]
     text = f"The clock stands at {document['clock']}; the exchange is {_state(document, settings)}."
+    rows: list[tuple[str, ...]] = []
+    if within is not None:
+        document["replay"] = {"from": time.format(within.first_ns), "to": time.format(within.last_ns)}
+        text += f"\nThe replay runs from {document['replay']['from']} to {document['replay']['to']}."
+        rows = [*_embedded_quotes(now, settings), *_file_quotes(console, now, settings)]
+        document["quotes"] = {symbol: price for symbol, price, _ in rows}
     console.answer(document, f"{text}\n\n{table(rows, ('SYMBOL', 'PRICE', 'FROM'))}" if rows else text)
+
+
+def _embedded_quotes(now: int, settings: Trading) -> list[tuple[str, ...]]:
+    from tracedesk.market import View
+    from tracedesk.primitives.time import ManualClock
+
+    if "embedded" not in settings.providers.quotes:
+        return []
+    view = View(ManualClock(now))
+    quotes = [view.quote(symbol) for symbol in view.symbols()]
+    return [(q.symbol, str(q.price), f"{q.basis} of {q.session}") for q in quotes]
+
+
+def _file_quotes(console: Console, now: int, settings: Trading) -> list[tuple[str, ...]]:
+    """Return the quotes of the first dropped files of bars, or why there are none."""
+    import asyncio
+
+    from tracedesk.trading.sources.build import files_folder
+    from tracedesk.trading.sources.files import Files
+
+    if "files" not in settings.providers.quotes:
+        return []
+    folder, place = files_folder(console.settings().home, settings.providers.folder)
+    symbols = sorted(path.stem for path in (folder / "bars").glob("*.csv"))
+    fetch = asyncio.run(Files(folder, place).quotes(symbols[:_SHOWN], now))
+    known = [(s, str(q.price), f"{place}/bars, {time.format(q.as_of_ns)}") for s, q in fetch.values.items()]
+    refused = [(s, "", error.message) for s, error in fetch.failures.items()]
+    more = [("…", "", f"{len(symbols) - _SHOWN} more files")] if len(symbols) > _SHOWN else []
+    return [*known, *refused, *more]
 
 
 def _is_open(now: int) -> bool:
@@ -95,29 +120,16 @@ def advance(console: Console, to: str | None, by: str | None, to_open: bool, to_
 
 
 def _step(to: str | None, by: str | None, to_open: bool) -> Step:
-    if to is not None:
-        try:
-            target = time.parse(to)
-        except ValueError as fault:
-            raise Misuse(f"--to: {sentence(fault)}") from None
-        if target.zone_assumed:
-            raise Misuse(f"--to {to!r} has no zone; say which, such as {to}Z or {to}-05:00 for New York.")
-        return lambda clock: clock.set(target.ns)
-    if by is not None:
-        span = _SPAN.fullmatch(by)
-        if span is None:
-            raise Misuse(f"--by takes a span like 30m, 6h, 5d or 2w, not {by!r}.")
-        ns = int(span[1]) * _UNITS[span[2]]
-        return lambda clock: clock.advance(ns)
-    return _to_open if to_open else _to_close
+    from tracedesk.trading import replay
 
-
-def _to_open(clock: ReplayClock) -> Move:
-    return clock.to_open()
-
-
-def _to_close(clock: ReplayClock) -> Move:
-    return clock.to_close()
+    try:
+        if to is not None:
+            return replay.to_time(to)
+        if by is not None:
+            return replay.by_span(by)
+    except replay.BadStep as fault:
+        raise Misuse(f"{'--by ' if to is None else '--to: '}{fault}.") from None
+    return replay.to_open if to_open else replay.to_close
 
 
 def _settings(console: Console) -> Trading:
@@ -144,6 +156,12 @@ def _ledger(console: Console, settings: Trading) -> Ledger:
         raise Failed(sentence(fault)) from None
 
 
+def _range(console: Console, settings: Trading) -> Range:
+    from tracedesk.trading.replay import range_of
+
+    return range_of(settings, console.settings().home)
+
+
 def _advance(console: Console, settings: Trading, step: Step) -> Advance:
     from tracedesk.home import Home
     from tracedesk.market import ClockError
@@ -154,7 +172,7 @@ def _advance(console: Console, settings: Trading, step: Step) -> Advance:
     payloads = Payloads(Home.open(console.settings().home).payloads)
     with _ledger(console, settings) as ledger:
         try:
-            return move(ledger, payloads, settings, step)
+            return move(ledger, payloads, settings, step, _range(console, settings))
         except (ClockError, LedgerError) as fault:
             raise Failed(sentence(fault)) from None
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 from tracedesk.market import Move, ReplayClock
 from tracedesk.payloads import Payloads
 from tracedesk.primitives import json
 from tracedesk.trading.advance import Happening, Resting, plan
-from tracedesk.trading.ledger import Ledger, LedgerError, New, Writer
+from tracedesk.trading.ledger import CallRow, Ledger, LedgerError, New, Writer
+from tracedesk.trading.model import EdgeTo
+from tracedesk.trading.replay import SHIPPED, Range, Step
 from tracedesk.trading.settings import Trading
 
 SAMPLE: Final = "embedded"
 """The provider whose bars a move is judged on."""
-
-Step = Callable[[ReplayClock], Move]
-"""Moves the clock it is given, by its own rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +26,55 @@ class Advance:
     happenings: list[tuple[int, Happening]]
 
 
-def advance(ledger: Ledger, payloads: Payloads, settings: Trading, step: Step) -> Advance:
+class Caller(Protocol):
+    """The call that moves the clock; its row is written with the move."""
+
+    account: str
+
+    def check(self, writer: Writer) -> None:
+        """Raise when another desk has answered the call."""
+        ...
+
+    def row(self, done: Advance) -> CallRow:
+        """Return the call's row, with its answer."""
+        ...
+
+    def edges(self) -> list[EdgeTo]:
+        """Return the references of the move to its call."""
+        ...
+
+
+def advance(
+    ledger: Ledger,
+    payloads: Payloads,
+    settings: Trading,
+    step: Step,
+    within: Range = SHIPPED,
+    caller: Caller | None = None,
+) -> Advance:
     """Move the clock by `step`; raises `ClockError` for a move that the replay does not allow."""
     with ledger.writing() as writer:
-        move = step(_clock(writer))
+        if caller is not None:
+            caller.check(writer)
+        move = step(_clock(writer, within))
         accounts = [writer.portfolio(account) for account in writer.accounts()]
         foreign = [(p.account, s) for p in accounts for s in p.positions if _is_foreign(ledger, p.account, s)]
-        found = plan(move, accounts, _resting(writer), settings, foreign=foreign)
-        return Advance(move, [(_append(writer, payloads, each), each) for each in found])
+        *brought, moved = plan(move, accounts, _resting(writer), settings, foreign=foreign)
+        entries = [(_append(writer, payloads, _new(each), each.evidence), each) for each in brought]
+        done = Advance(move, [*entries, (writer.head()[0] + 1, moved)])
+        writer.append(_new(moved) if caller is None else _called(_new(moved), caller, done))
+        return done
 
 
-def _clock(writer: Writer) -> ReplayClock:
+def _clock(writer: Writer, within: Range) -> ReplayClock:
     at = writer.clock_ns()
     if at is None:
         raise LedgerError("this ledger has no replay clock: it was opened with the system's")
-    return ReplayClock(at)
+    return within.clock(at)
+
+
+def _called(new: New, caller: Caller, done: Advance) -> New:
+    return replace(new, account=caller.account, call=caller.row(done), edges=[*new.edges, *caller.edges()])
 
 
 def _resting(writer: Writer) -> list[Resting]:
@@ -65,20 +97,22 @@ def _is_foreign(ledger: Ledger, account: str, symbol: str) -> bool:
     return False
 
 
-def _append(writer: Writer, payloads: Payloads, each: Happening) -> int:
-    if each.evidence and payloads.put(each.evidence, must=True) is None:
+def _append(writer: Writer, payloads: Payloads, new: New, evidence: bytes) -> int:
+    if evidence and payloads.put(evidence, must=True) is None:
         raise LedgerError(
             "the payload folder is full, and what a move rests on must be kept; run tracedesk prune"
         )
-    return writer.append(
-        New(
-            each.kind,
-            each.account,
-            each.clock_ns,
-            each.body,
-            states=each.states,
-            fills=each.fills,
-            postings=each.postings,
-            edges=each.edges,
-        )
+    return writer.append(new)
+
+
+def _new(each: Happening) -> New:
+    return New(
+        each.kind,
+        each.account,
+        each.clock_ns,
+        each.body,
+        states=each.states,
+        fills=each.fills,
+        postings=each.postings,
+        edges=each.edges,
     )

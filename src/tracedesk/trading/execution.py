@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import tracedesk
 from tracedesk.errors import ToolError
 from tracedesk.market import calendar
-from tracedesk.market.clock import LAST_NS
 from tracedesk.primitives import json
 from tracedesk.primitives.time import format
 from tracedesk.trading import params, simulation
@@ -70,7 +70,7 @@ async def execute(trader: Trader, request: Request) -> bytes:
         answer = await outbox.resume(trader, request)
         if answer is not None:
             return answer
-    _check_enabled(trader)
+    check_enabled(trader)
     intent = await _intent(trader, request)
     try:
         return await _execute(trader, request, intent)
@@ -95,7 +95,7 @@ async def _intent(trader: Trader, request: Request) -> Intent:
 
 async def _execute(trader: Trader, request: Request, intent: Intent) -> bytes:
     for _ in range(_ATTEMPTS):
-        opened_ns = _check_open(trader, request.now_ns)
+        opened_ns = await _opened(trader, request.now_ns)
         account = await trader.ledger(partial(_standing, trader=trader, request=request))
         market = await gather(trader, request, intent.trades, sorted(account.symbols))
         _check_prices(intent.trades, market, opened_ns)
@@ -118,7 +118,8 @@ async def _execute(trader: Trader, request: Request, intent: Intent) -> bytes:
 # --- what is checked ---------------------------------------------------------------------------
 
 
-def _check_enabled(trader: Trader) -> None:
+def check_enabled(trader: Trader) -> None:
+    """Refuse every change where trading is off."""
     if trader.desk.settings.read_only:
         message = "This desk was started with --read-only. Start it without to trade."
         raise ToolError("EXECUTION_DISABLED", message, {"retryable": False})
@@ -127,19 +128,22 @@ def _check_enabled(trader: Trader) -> None:
         raise ToolError("EXECUTION_DISABLED", message, {"retryable": False})
 
 
-def _check_open(trader: Trader, now_ns: int) -> int:
-    """When the session in progress opened; raises when there is none."""
+async def _opened(trader: Trader, now_ns: int) -> int:
+    """Return when the session in progress opened; raises when there is none."""
     session = simulation.session_at(now_ns)
     if session is not None:
         return calendar.open_ns(session)
-    opens = next_open(now_ns, replay=not trader.is_live)
+    opens = await asyncio.to_thread(trader.next_open, now_ns)
     if opens is None:
         ends = "The replay ends" if not trader.is_live else "The exchange's calendar ends"
         message = f"The exchange is closed at {format(now_ns)}. {ends} before it opens again."
         raise ToolError("MARKET_CLOSED", message, {"next_open": None, "retryable": False})
-    message = (
-        f"The exchange is closed at {format(now_ns)}; it opens at {format(opens)}. trade_simulate works now."
+    remedy = (
+        "trade_simulate works now"
+        if trader.is_live
+        else "trade_simulate works now, and advance_clock goes there"
     )
+    message = f"The exchange is closed at {format(now_ns)}; it opens at {format(opens)}. {remedy}."
     raise ToolError("MARKET_CLOSED", message, {"next_open": format(opens), "retryable": False})
 
 
@@ -182,15 +186,6 @@ def _stale(index: int, trade: Trade, quote: Got[Quote], opened_ns: int) -> ToolE
     path = ["trades", index, "symbol"]
     details = {"path": path, "trade_index": index, "symbol": trade.symbol, "as_of": as_of, "retryable": False}
     return ToolError("DATA_UNAVAILABLE", message, details)
-
-
-def next_open(now_ns: int, *, replay: bool) -> int | None:
-    """When the exchange opens next; None when the replay or the calendar ends before."""
-    try:
-        opens = calendar.next_open(now_ns)
-    except calendar.OutsideCalendar:
-        return None
-    return None if replay and opens > LAST_NS else opens
 
 
 async def resolved(request: Request, refs: Any, path: str) -> tuple[str, ...]:
@@ -362,7 +357,7 @@ def _refuse(ledger: Ledger, request: Request, refused: ToolError) -> None:
 
 async def cancel(trader: Trader, request: Request) -> bytes:
     """Cancel an open order of the account."""
-    _check_enabled(trader)
+    check_enabled(trader)
     request.call.sent = True
     return await trader.commit(lambda ledger: _cancel(ledger, request))
 

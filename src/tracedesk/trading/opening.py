@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from tracedesk.journal.heads import Witness
-from tracedesk.market import ClockError, ReplayClock
+from tracedesk.market import ClockError
 from tracedesk.primitives.time import Clock, format, parse
 from tracedesk.trading import book
 from tracedesk.trading.ledger import Ledger, New, Writer
+from tracedesk.trading.replay import SHIPPED, range_of
 from tracedesk.trading.settings import BadTradingSetting, Trading
 from tracedesk.trading.sources.build import make
 from tracedesk.trading.units import cents, money
@@ -19,14 +20,14 @@ NOBODY = ""
 
 def check(settings: Trading, home: Path) -> None:
     """Raise `BadTradingSetting` for a clock or a provider that a ledger could not be opened with."""
-    if settings.clock != "system":
-        begin_ns(settings)
     make(settings.providers, home, settings.clock == "system")
+    if settings.clock != "system":
+        begin_ns(settings, home)
 
 
 def open_ledger(path: Path, settings: Trading, clock: Clock, *, witness: Witness | None = None) -> Ledger:
     """Open the ledger and bring it to where calls can be answered."""
-    start = None if settings.clock == "system" else begin_ns(settings)
+    start = None if settings.clock == "system" else begin_ns(settings, path.parent)
     ledger = Ledger(path, clock=clock, witness=witness)
     try:
         if not _is_ready(ledger, settings, start):
@@ -38,12 +39,12 @@ def open_ledger(path: Path, settings: Trading, clock: Clock, *, witness: Witness
     return ledger
 
 
-def begin_ns(settings: Trading) -> int:
-    """Where a new replay begins."""
+def begin_ns(settings: Trading, home: Path) -> int:
+    """Return where a new replay begins."""
     if settings.clock == "replay":
-        return ReplayClock().now_ns()
+        return SHIPPED.clock().now_ns()
     try:
-        return ReplayClock(parse(settings.clock).ns).now_ns()
+        return range_of(settings, home).clock(parse(settings.clock).ns).now_ns()
     except (ValueError, ClockError) as fault:
         raise BadTradingSetting(
             f"trading.clock must be replay, system, or a time inside the replay: {fault}"

@@ -13,7 +13,7 @@ from tracedesk.primitives.time import HOUR, format
 from tracedesk.trading import book, limits, params
 from tracedesk.trading import risk as risk_of
 from tracedesk.trading.model import Order, OrderState, Portfolio
-from tracedesk.trading.sources.seam import METRICS, Quote, Ratios, Series, Story
+from tracedesk.trading.sources.seam import BAD_FILE, METRICS, Quote, Ratios, Series, Story
 from tracedesk.trading.units import PRICE_PLACES, micros, money, price, quantity
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ async def _valued(trader: Trader, request: Request, account: Portfolio) -> limit
 async def daily(
     trader: Trader, request: Request, symbols: Sequence[str], count: int, now_ns: int
 ) -> dict[str, Series]:
-    """The series of symbols; one that a provider does not have leaves the risk unknown."""
+    """The series of symbols; without one of them the risk is unknown. A bad file is refused."""
     if not symbols:
         return {}
     found: dict[str, Series] = {}
@@ -296,7 +296,7 @@ async def daily(
         if not isinstance(answer, ToolError):
             request.used(answer, "risk_from")
             found[symbol] = answer.value
-        elif answer.code != "DATA_UNAVAILABLE":
+        elif answer.code != "DATA_UNAVAILABLE" or BAD_FILE in (answer.details or {}):
             raise answer
     return found
 

@@ -50,7 +50,8 @@ trading: Toolset[Trader] = Toolset(
     "trading",
     summary="A paper portfolio with quotes, risk, simulation and execution, on a ledger that can be proved.",
     guide="call get_portfolio, then get_quotes; trade_simulate before trade_execute; advance_clock moves the "
-    "replay on. Every call needs a new tool_call_id; repeating one repeats its answer and never trades twice.",
+    "replay on. Every call needs a new tool_call_id; repeating one repeats its answer and never trades "
+    "twice.",
     family=TRADING,
     open=_open,
     withhold=_withheld,
@@ -171,6 +172,18 @@ async def cancel_trade_order(args: Arguments, call: Call[Trader]) -> Linked:
     from tracedesk.trading import execution
 
     return await call.state.write("cancel_trade_order", args, call, execution.cancel)
+
+
+@trading.tool(annotations=_ACTS, scope="trade", deadline=30.0)
+async def advance_clock(args: Arguments, call: Call[Trader]) -> Linked:
+    """Move the replay clock forward: `to` a time, `open` or `close`, or `by` a span (30m, 6h, 5d, 2w).
+
+    Splits, dividends and resting orders take their course on the way, as entries of the ledger. The clock is
+    that of all accounts and never goes back.
+    """
+    from tracedesk.trading import clock_tool
+
+    return await call.state.write("advance_clock", args, call, clock_tool.advance)
 
 
 @trading.tool(annotations=_NOTES, scope="write", deadline=10.0)

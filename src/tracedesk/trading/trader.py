@@ -20,6 +20,7 @@ from tracedesk.primitives.time import format
 from tracedesk.trading import params
 from tracedesk.trading.ledger import CallRow, Ledger, LedgerBusy, LedgerReader, Reading
 from tracedesk.trading.memory import SIMULATION, Memory, Told, check, packed, unpacked
+from tracedesk.trading.replay import Range, next_open, range_of
 from tracedesk.trading.settings import Trading, changed_ns, read
 from tracedesk.trading.sources.build import make
 from tracedesk.trading.sources.gate import Gate
@@ -182,6 +183,14 @@ class Trader:
         assert at is not None
         return at
 
+    def replay(self) -> Range:
+        """Return the range of the replay, as the data stand now."""
+        return range_of(self.settings, self.desk.home)
+
+    def next_open(self, now_ns: int) -> int | None:
+        """Return when the exchange opens next; None when the replay or the calendar ends before."""
+        return next_open(now_ns) if self.is_live else self.replay().next_open(now_ns)
+
     # --- the way of a call
 
     async def read(self, tool: str, args: Arguments, call: Call[Any], make: Read) -> Linked:
@@ -249,18 +258,18 @@ class Trader:
     async def _write(self, request: Request, make: Write) -> Linked:
         known = await self.ledger(lambda ledger: ledger.call(request.account, request.id))
         if known is not None:
-            return self.replay(known, request)
+            return self.repeat(known, request)
         told = self.memory.find((request.account, request.call.scope, request.id))
         if told is not None:
             check(told.tool, told.params, request.tool, request.params_sha256, request.id)
         try:
             body = await make(self, request)
         except Already as done:
-            return self.replay(done.call, request)
+            return self.repeat(done.call, request)
         request.call.recorded = True
         return Linked(json.Raw(body), request.linked())
 
-    def replay(self, known: CallRow, request: Request) -> Linked:
+    def repeat(self, known: CallRow, request: Request) -> Linked:
         """The stored answer of an id, or the refusal it got; a different request is a conflict."""
         check(known.tool, known.params_sha256, request.tool, request.params_sha256, request.id)
         request.call.recorded = True

@@ -154,6 +154,7 @@ def test_a_file_of_another_shape_is_refused_with_the_shapes_there_are(tmp_path: 
             asked_of: dict[str, dict[str, Any]] = {
                 "get_history": {"symbol": "SPX", "period": "max"},
                 "get_quotes": {"symbols": ["SPX"]},
+                "get_risk": {"weights": {"SPX": 1}},
                 "trade_simulate": {"trades": [{"symbol": "SPX", "action": "buy", "quantity": 1}]},
             }
             for tool, asked in asked_of.items():
@@ -190,6 +191,26 @@ def test_a_day_of_utc_is_known_from_its_end_and_its_open_from_its_begin(tmp_path
         assert len(asyncio.run(files.daily(["BTCUSDT"], 9, now)).values["BTCUSDT"].days) == complete
     month = asyncio.run(files.history("BTCUSDT", "max", "1mo", at("2025-01-01T00:00:00Z"))).values["BTCUSDT"]
     assert [(bar.start_ns, bar.volume) for bar in month] == [(at("2024-12-30T00:00:00Z"), D("47231.45639"))]
+
+
+def test_an_agent_reads_and_trades_its_own_klines(tmp_path: Path) -> None:
+    folder = tmp_path / "market" / "bars"
+    folder.mkdir(parents=True)
+    (folder / "BTCUSDT.csv").write_text(KLINES, encoding="ascii")
+
+    async def main() -> None:
+        async with agent(tmp_path, {"clock": "2024-12-31T15:00:00Z"}) as found:
+            answer = await found.call("get_history", symbol="BTCUSDT", period="max", format="table")
+            (row,) = answer["table"]["rows"]
+            assert (answer["adjust"], row[0], row[5]) == ("source", "2024-12-30", D("27619.4225"))
+            (leg,) = (await found.buy("BTCUSDT", 0.1))["execution"]["trades"]
+            assert (leg["status"], leg["price"]) == ("filled", D("92838.446"))
+            error = (await found.refused("get_history", symbol="BTCUSDT", period="max", adjust="splits"))[
+                "error"
+            ]
+            assert (error["code"], error["details"]["path"]) == ("DATA_UNAVAILABLE", ["adjust"])
+
+    run(main())
 
 
 # --- the ends of all files -----------------------------------------------------------------------

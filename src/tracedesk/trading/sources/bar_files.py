@@ -227,7 +227,7 @@ def _places(header: Sequence[str]) -> tuple[int, ...]:
 
 
 def _filled(lines: Sequence[bytes], layout: Layout) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows that say anything, with the numbers of their lines."""
+    """Yield the rows that have figures, with the numbers of their lines."""
     for at, line in enumerate(lines[layout.first :], layout.first + 1):
         bare = line if layout.is_own else line.replace(b'"', b"")
         if bare.strip() and not _is_empty(bare.split(b","), layout):
@@ -235,7 +235,7 @@ def _filled(lines: Sequence[bytes], layout: Layout) -> Iterator[tuple[int, bytes
 
 
 def _is_empty(cells: Sequence[bytes], layout: Layout) -> bool:
-    """Whether another shape's row has a day and no figure."""
+    """Find a row of another shape that has a day and no figure."""
     if layout.is_own or len(cells) != layout.width:
         return False
     return all(cells[layout.at[i]].strip() in _NOTHING for i in range(1, 5))

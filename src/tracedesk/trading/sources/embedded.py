@@ -212,10 +212,8 @@ def _shown(candle: Candle) -> list[Any]:
 def _splits(values: Mapping[str, Any]) -> dict[str, Any]:
     """The splits that histories are adjusted for."""
     histories = [value for value in values.values() if isinstance(value, History)]
-    told = {
-        split.ex_date.isoformat(): f"{split.new}:{split.old}" for each in histories for split in each.splits
-    }
-    return {"splits": told} if histories else {}
+    splits = {each.ex_date.isoformat(): f"{each.new}:{each.old}" for one in histories for each in one.splits}
+    return {"splits": splits} if histories else {}
 
 
 def _body(kind: str, now_ns: int, asked: dict[str, Any], shown: dict[str, Any]) -> bytes:
