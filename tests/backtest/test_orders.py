@@ -10,6 +10,7 @@ import pytest
 
 from tests.backtest.desks import T0, agent, record
 from tests.support import run
+from tracedesk.backtest.adapters.guard import Guard
 from tracedesk.backtest.adapters.nautilus import _Teller  # pyright: ignore[reportPrivateUsage]
 from tracedesk.backtest.adapters.tape import Fill, Tape, Ticket
 from tracedesk.backtest.recorder import Recorder
@@ -74,7 +75,7 @@ def initialized(**more: Any) -> dict[str, Any]:
 
 
 def told(rec: Recorder, *events: tuple[str, dict[str, Any]]) -> None:
-    teller = _Teller(None, Tape(rec))
+    teller = _Teller(None, Guard(rec))
     for number, (name, event) in enumerate(events):
         getattr(teller, f"_{name}")(T0 + number, "N1", event)
 

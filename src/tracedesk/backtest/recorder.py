@@ -12,6 +12,7 @@ Nothing is ever dropped: when the disk cannot keep up, `emit` waits.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 import time
@@ -25,6 +26,7 @@ from weakref import WeakSet
 
 from tracedesk.backtest import runs
 from tracedesk.backtest.bodies import Moment, encode, nanoseconds, parsed, plain
+from tracedesk.backtest.claims import Claimable
 from tracedesk.backtest.frame import event_type, given, parent_seq
 from tracedesk.backtest.ids import event_id, run_id_of
 from tracedesk.backtest.model import Category, EventType, Severity
@@ -55,12 +57,14 @@ _IDLE_SECONDS: Final = 1.0
 _LONGEST_TRACEBACK: Final = 16_384
 _FORKED: Final = "a recorder stays in the process that made it; make one after the fork"
 
+log = logging.getLogger(__name__)
+
 
 class RecordingError(RuntimeError):
     """The run can take no more events, with why."""
 
 
-class Recorder:
+class Recorder(Claimable):
     """One run being recorded. Threads may share it; another process may read the run meanwhile."""
 
     def __init__(
@@ -85,6 +89,7 @@ class Recorder:
         `start` and `end` bound the simulated time; events outside are kept and marked. With `fast`, the
         tables that queries use are built when the run is closed, and until then its events are scanned.
         """
+        super().__init__()
         if batch < 1:
             raise ValueError(f"batch: {batch} events make no batch; give 1 or more")
         self._home = runs.open_home(home)
@@ -100,7 +105,8 @@ class Recorder:
             profile=profile,
             fast=fast,
         )
-        self._journal, self._stream = runs.create(self._home, self.run_id, plan, clock or SystemClock())
+        self._plan, self._clock = plan, clock or SystemClock()
+        self._journal, self._stream = runs.create(self._home, self.run_id, plan, self._clock)
         self._scribe = scribe(self._journal, self._stream, full=batch, most=MOST_WAITING)
         self._quick = self._scribe.quick
         self._batch, self._seconds = batch, seconds
@@ -129,7 +135,7 @@ class Recorder:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         if problem is None:
-            self.close()
+            self._leave()
             return
         lines = "".join(traceback.format_exception(kind, problem, trace))
         try:
@@ -137,6 +143,15 @@ class Recorder:
         except RecordingError as second:
             # What ended the run says more than that its end could not be written.
             problem.add_note(str(second))
+
+    def _leave(self) -> None:
+        """Close the run. An engine that ran in it keeps its result, whatever becomes of the record."""
+        try:
+            self.close()
+        except RecordingError as problem:
+            if not self.is_claimed:
+                raise
+            log.error("%s", problem)
 
     @property
     def durable(self) -> int:
@@ -382,6 +397,26 @@ class Recorder:
         given = {name: value for name, value in row.items() if value is not None}
         return self.emit(kind, time, {**given, **more}, parent=parent)
 
+    # --- the engine
+
+    def another(self, label: str, config: Mapping[str, Any]) -> Recorder:
+        """Begin a run beside this one: in the same home, of the same engine, with this run as its parent."""
+        plan = self._plan
+        return Recorder(
+            self._home,
+            f"{plan.name} {label}",
+            engine=plan.engine,
+            config={**plan.config, **config},
+            fast=plan.fast,
+            clock=self._clock,
+            start=plan.start_ns,
+            end=plan.end_ns,
+            parent_run=self.run_id,
+            profile=plan.profile,
+            batch=self._batch,
+            seconds=self._seconds,
+        )
+
     # --- the end
 
     def flush(self) -> int:
@@ -444,6 +479,8 @@ class Recorder:
             lost = self._scribe.next - 1 - self._durable
             extra = {**extra, "recordingError": _told(self._failure), "notRecorded": lost}
             status = "crashed"
+        elif self.incomplete is not None:
+            extra, status = {"recordingError": self.incomplete, **extra}, "crashed"
         runs.seal(self._journal, self._stream, status, extra)
         if self._stream.meta.get("fast"):
             runs.index(self._journal, self._stream)

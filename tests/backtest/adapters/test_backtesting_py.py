@@ -18,6 +18,7 @@ from tests.backtest.adapters.prices import frame
 from tests.backtest.adapters.sinks import Memory, obey
 from tracedesk.backtest import Recorder
 from tracedesk.backtest.adapters import backtesting_py
+from tracedesk.backtest.adapters.backtesting_events import MARGIN, kind_of
 from tracedesk.backtest.adapters.tape import Sink
 from tracedesk.journal import Reader
 from tracedesk.primitives import json
@@ -109,7 +110,7 @@ def test_orders_that_no_account_could_pay_are_rejections_with_the_margin_there_w
     rejections = crossed.of("OrderRejection")
     assert [event.properties["RequestedQuantity"] for event in rejections] == [HUGE] * 3
     for event in rejections:
-        assert event.properties["RejectionReason"] == backtesting_py.MARGIN
+        assert event.properties["RejectionReason"] == MARGIN
         assert f"margin available, {event.properties['MarginAvailable']:.2f}" in event.properties["Message"]
         assert event.properties["Tag"] == "too much"
 
@@ -341,12 +342,7 @@ def test_any_strategy_runs_the_same_and_its_orders_add_up(acts: list[Act], optio
     still = Counter(
         order.placed.properties["OrderType"] for order in sink.replayed().values() if order.is_open
     )
-    waiting = Counter(kind for kind in map(_kind_of, plain._strategy.orders))
-    assert still == waiting
-
-
-def _kind_of(order: Any) -> str:
-    return backtesting_py._kind(order)  # pyright: ignore[reportPrivateUsage]
+    assert still == Counter(map(kind_of, plain._strategy.orders))
 
 
 # --- the real recorder --------------------------------------------------------------------------

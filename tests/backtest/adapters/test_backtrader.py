@@ -220,16 +220,6 @@ def test_an_order_of_the_last_bar_is_recorded_as_open() -> None:
     assert order.placed.time == sink.of("MarketDataEvent")[-1].time
 
 
-def test_two_strategies_in_one_engine_are_refused_with_the_remedy() -> None:
-    cerebro = engine.Cerebro()
-    cerebro.adddata(engine.feeds.PandasData(dataname=frame("IBM", 40)), name="IBM")
-    cerebro.addstrategy(AtTheEnd)
-    cerebro.addstrategy(AtTheEnd)
-    backtrader.record(cerebro, Memory())
-    with pytest.raises(ValueError, match="Cerebro of their own"):
-        cerebro.run()
-
-
 # --- any strategy -------------------------------------------------------------------------------
 
 Act = tuple[str, int, int, float]

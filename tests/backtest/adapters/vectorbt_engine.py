@@ -18,7 +18,7 @@ HUGE = 1e6
 
 
 def portfolio(engine: Any, *, log: bool) -> tuple[Any, dict[str, Any]]:
-    """Crossing averages in two columns, with sizes that no account could pay for on a hundred bars."""
+    """Crossing averages in two columns with one cash, which cannot pay for a hundred bars' sizes."""
     pandas: Any = importlib.import_module("pandas")
     close = pandas.DataFrame({symbol: frame(symbol, COUNT).Close for symbol in SYMBOLS})
     fast, slow = engine.MA.run(close, 10), engine.MA.run(close, 30)
@@ -33,6 +33,8 @@ def portfolio(engine: Any, *, log: bool) -> tuple[Any, dict[str, Any]]:
         "init_cash": 50_000,
         "fees": 0.001,
         "freq": "1D",
+        "group_by": True,
+        "cash_sharing": True,
     }
     made = engine.Portfolio.from_signals(close, entries, exits, **options)
     return made, {"MA fast": fast, "MA slow": slow}
@@ -40,7 +42,7 @@ def portfolio(engine: Any, *, log: bool) -> tuple[Any, dict[str, Any]]:
 
 def outcome(made: Any) -> dict[str, Any]:
     return {
-        "values": made.value().to_numpy().tolist(),
+        "values": made.value().to_numpy().reshape(-1, 1).tolist(),
         "orders": made.orders.records.to_dict("records"),
         "trades": made.trades.records.to_dict("records"),
         "rejected": int((made.logs.records.res_status == 2).sum()),

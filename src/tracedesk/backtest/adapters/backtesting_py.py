@@ -1,444 +1,225 @@
 """Records a run of backtesting.py (0.6): its bars, indicators, orders, executions, positions and equity.
 
-The engine has no public hook. Its broker is replaced for one run by a subclass that tells what happens and
-then does what it always did; the names it rests on are private, so each version has to be tested.
+The engine has no public hook. Methods of its broker are replaced for one run by ones that record what happens
+and do what the engine always did; the names they rest on are private, so each version has to be tested.
+
+`optimize()` tries its parameters in other processes or threads, where nothing is recorded. It ends with a run
+of the parameters that it chose, and that run is recorded.
 """
 
 from __future__ import annotations
 
 import importlib
-import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Final, SupportsIndex
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
 
-from tracedesk.backtest.adapters.tape import Account, Fill, Holding, Sink, Tape, Ticket
-from tracedesk.backtest.adapters.values import Plain, direction, number, quantity, scalars, size
-
-MARGIN: Final = "Insufficient margin"
-
-_COLUMNS: Final = ("Open", "High", "Low", "Close", "Volume")
+from tracedesk.backtest.adapters.backtesting_events import BrokerRecording
+from tracedesk.backtest.adapters.draft import Draft
+from tracedesk.backtest.adapters.guard import Guard, Unrecordable, guarded
+from tracedesk.backtest.adapters.hooks import Watched, hook, unhook
+from tracedesk.backtest.adapters.tape import Sink
 
 
 def record(backtest: Any, recorder: Sink, *, symbol: str) -> None:
-    """Record the next `run()` of a `Backtest` under the symbol given, which the engine does not know."""
-    times = _times(backtest._data.index)
-    broker, strategy = backtest._broker, backtest._strategy
+    """Record the next `run()` or `optimize()` of a `Backtest`, under a symbol that the engine lacks."""
+    Guard(recorder).attempt(lambda: _begin(backtest, recorder, symbol))
 
-    def recorded(broker_: Any, data: Any, params: Any) -> Any:
-        # Both replacements last for one run; the engine makes its broker first and its strategy next.
-        backtest._broker, backtest._strategy = broker, strategy
-        made = strategy(broker_, data, params)
-        broker_.teller.watch(made)
-        return made
 
-    backtest._broker = partial(
-        _recording(broker.func, Tape(recorder), symbol, times), *broker.args, **broker.keywords
-    )
-    backtest._strategy = recorded
+def _begin(backtest: Any, recorder: Sink, symbol: str) -> None:
+    runs = _Runs(recorder, symbol, _times(backtest._data.index))
+    hook(backtest, run=runs.run, optimize=runs.optimize)
 
 
 def _times(index: Any) -> list[int]:
     if not hasattr(index, "as_unit"):
-        raise ValueError("the data has no dates to record; give it a DatetimeIndex")
+        raise Unrecordable("the data has no dates to record; give it a DatetimeIndex")
     return index.as_unit("ns").asi8.tolist()
 
 
-def _recording(base: Any, tape: Tape, symbol: str, times: list[int]) -> Any:
-    """A broker that tells a teller what it is about to do, and what came of it."""
+@dataclass(slots=True, eq=False)
+class _Runs:
+    """The runs of one recorded `Backtest` object: one, or those of an optimisation in this process."""
 
-    class Recording(base):
-        def __init__(self, **named: Any) -> None:
-            base.__init__(self, **named)
-            self.teller = _Teller(tape, symbol, times, self)
-            self.orders = _Orders(self.teller)
-            self._commission = self.teller.overhear(self._commission)
+    recorder: Sink
+    symbol: str
+    times: list[int]
+    draft: Draft | None = None
+    """The latest run of an optimisation: only its last is recorded."""
 
-        def next(self) -> None:
-            self.teller.bar_opens()
-            try:
-                base.next(self)
-            finally:
-                self.teller.bar_closes()
+    def run(self, backtest: Any, own: Callable[..., Any], /, *given: Any, **params: Any) -> Any:
+        if self.draft is not None:
+            self.draft = Draft()
+            watch = self._watch(self.draft)
+            watch.recording.chosen(params)
+        else:
+            unhook(backtest)
+            watch = self._watch(self.recorder)
+        with watch.recorded(backtest):
+            return own(*given, **params)
 
-        def new_order(self, *given: Any, **named: Any) -> Any:
-            with_trade = named.get("trade") is not None
-            self.teller.replacing = self._exclusive_orders and not with_trade
-            try:
-                return base.new_order(self, *given, **named)
-            finally:
-                self.teller.replacing = False
+    def optimize(self, backtest: Any, own: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        self.draft = Draft()
+        try:
+            return own(*given, **named)
+        finally:
+            unhook(backtest)
+            self.draft.play(Guard(self.recorder))
 
-        def _process_orders(self) -> None:
-            self.teller.processing += 1
-            try:
-                base._process_orders(self)
-            finally:
-                self.teller.processing -= 1
-                self.teller.current = None
-
-        def _open_trade(self, price: Any, size: Any, sl: Any, tp: Any, time_index: int, tag: Any) -> None:
-            self.teller.opens(price, size, time_index)
-            base._open_trade(self, price, size, sl, tp, time_index, tag)
-            self.teller.settled(time_index)
-
-        def _reduce_trade(self, trade: Any, price: Any, size: Any, time_index: int) -> None:
-            whole = trade.size
-            base._reduce_trade(self, trade, price, size, time_index)
-            self.teller.resized(trade, whole, time_index)
-
-        def _close_trade(self, trade: Any, price: Any, time_index: int) -> None:
-            self.teller.closes(trade, price, time_index)
-            base._close_trade(self, trade, price, time_index)
-            self.teller.settled(time_index, self.closed_trades[-1])
-
-    return Recording
+    def _watch(self, sink: Sink) -> _Watch:
+        return _Watch(BrokerRecording(Guard(sink), self.symbol, self.times))
 
 
 class _Orders(list[Any]):
     """The broker's queue. The engine puts orders in and takes them out here, and nowhere else."""
 
-    def __init__(self, teller: _Teller) -> None:
-        super().__init__()
-        self._teller = teller
+    def __init__(self, orders: list[Any], recording: BrokerRecording) -> None:
+        super().__init__(orders)
+        self._recording = recording
 
     def __contains__(self, order: object) -> bool:
         # The first thing the engine does with an order that it is about to process.
         found = super().__contains__(order)
         if found:
-            self._teller.takes_up(order)
+            self._recording.takes_up(order)
         return found
 
     def insert(self, index: SupportsIndex, order: Any, /) -> None:
         super().insert(index, order)
-        self._teller.placed(order)
+        self._recording.placed(order)
 
     def remove(self, order: Any, /) -> None:
         super().remove(order)
-        self._teller.left(order)
+        self._recording.left(order)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """Copy and pickle the plain list that it is to the engine."""
+        return list, (), None, iter(self)
 
 
-@dataclass(slots=True)
-class _Open:
-    """An order in the queue, and how much of it was executed."""
+@dataclass(slots=True, eq=False)
+class _Watch:
+    """Replaced methods of the broker and the strategy that the engine makes for one run."""
 
-    id: str
-    wanted: Plain | None
-    """Units to execute; None while a fraction of the equity has not been turned into units."""
-    asked: Plain | None
-    """The units it was placed for; a bracket's shrink with its trade."""
-    filled: Plain = 0
+    recording: BrokerRecording
 
+    @property
+    def guard(self) -> Guard:
+        return self.recording.guard
 
-@dataclass(slots=True)
-class _Indicator:
-    """One line of an indicator, and the values it has on every bar."""
+    # --- the run --------------------------------------------------------------------------------
 
-    name: str
-    parameters: Mapping[str, Any]
-    values: Any
+    @contextmanager
+    def recorded(self, backtest: Any) -> Generator[None]:
+        """Watch the broker and the strategy that the engine makes; afterwards they are as they would be."""
+        self.begin(backtest)
+        try:
+            yield
+        finally:
+            self.guard.leave()
 
+    @guarded
+    def begin(self, backtest: Any) -> None:
+        """Replace what the engine makes its broker and its strategy with; it makes the broker first."""
+        broker, strategy = backtest._broker, backtest._strategy
+        if self.guard.claim():
+            self._replace(backtest, "_broker", _then(broker, self.attach))
+            self._replace(backtest, "_strategy", _then(strategy, self.watch))
 
-@dataclass(slots=True)
-class _Teller:
-    """What the broker does, told to the tape."""
+    def _replace(self, owner: Any, name: str, value: Any) -> None:
+        """Set an attribute until the end of the run."""
+        had, before = name in vars(owner), getattr(owner, name)
+        self.guard.at_end(lambda: setattr(owner, name, before) if had else delattr(owner, name))
+        setattr(owner, name, value)
 
-    tape: Tape
-    symbol: str
-    times: list[int]
-    broker: Any
-    current: Any = None
-    """The order that the engine is processing."""
-    processing: int = 0
-    replacing: bool = False
-    _strategy: Any = None
-    _cash: Any = None
-    _bars: int = 0
-    _closed: int = 0
-    _count: int = 0
-    _seq: int | None = None
-    """The latest event that something may follow from: the bar, or an execution on it."""
-    _execution: int | None = None
-    _fill: tuple[Any, Any, Any, int] | None = None
-    _charge: Any = 0
-    _leaving: _Open | None = None
-    _broke: bool = False
-    _orders: dict[Any, _Open] = field(default_factory=dict[Any, _Open])
-    _calls: dict[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
-    _indicators: list[_Indicator] | None = None
+    @guarded
+    def attach(self, broker: Any) -> None:
+        """Watch what the broker does with its orders and trades."""
+        self.recording.broker = broker
+        orders = broker.orders = _Orders(broker.orders, self.recording)
+        self.guard.at_end(lambda: setattr(broker, "orders", list(orders)))
+        self._replace(broker, "_commission", Watched(broker._commission, self._commission))
+        hook(
+            broker,
+            next=self._next,
+            new_order=self._new_order,
+            _process_orders=self._process,
+            _open_trade=self._open_trade,
+            _reduce_trade=self._reduce_trade,
+            _close_trade=self._close_trade,
+        )
+        self.guard.at_end(lambda: unhook(broker))
 
+    @guarded
     def watch(self, strategy: Any) -> None:
         """Keep the strategy, and the arguments that it declares its indicators with."""
-        self._strategy, self._cash = strategy, self.broker._cash
-        declare = strategy.I
+        self.recording.started(strategy)
+        self._replace(strategy, "I", Watched(strategy.I, self._declare))
 
-        def declared(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            made = declare(func, *args, **kwargs)
-            self._calls[id(made)] = _parameters(func, args, kwargs)
-            return made
+    def _declare(self, own: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        made = own(*given, **named)
+        self.recording.declared(made, given, named)
+        return made
 
-        strategy.I = declared
+    # --- what the broker does: the engine's own function, and what is recorded before or after it -----
 
-    # --- bars -----------------------------------------------------------------------------------
+    def _next(self, broker: Any, own: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        self.recording.bar_opens()
+        try:
+            return own(*given, **named)
+        finally:
+            self.recording.bar_closes()
 
-    def bar_opens(self) -> None:
-        """Tell the bars up to the present one; those before the first are the indicators' warm-up."""
-        data = self.broker._data
-        last = len(data)
-        for index in range(self._bars, last - 1):
-            self._bar(index, [data[name][index] for name in _COLUMNS])
-        if self._bars < last:
-            self._bar(last - 1, [data._current_value(name) for name in _COLUMNS])
-            self._bars, self._execution = last, None
+    def _new_order(self, broker: Any, own: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        self.recording.replacing = getattr(broker, "_exclusive_orders", False) and named.get("trade") is None
+        try:
+            return own(*given, **named)
+        finally:
+            self.recording.replacing = False
 
-    def _bar(self, index: int, figures: list[Any]) -> None:
-        *prices, volume = figures
-        told = (*map(number, prices), quantity(volume))
-        self._seq = self.tape.bar(self.times[index], self.symbol, dict(zip(_COLUMNS, told, strict=True)))
+    def _process(self, broker: Any, own: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        self.recording.processing += 1
+        try:
+            return own(*given, **named)
+        finally:
+            self.recording.processing -= 1
+            self.recording.current = None
 
-    def bar_closes(self) -> None:
-        """Tell what the bar's close makes of the indicators, the position and the account."""
-        if self._closed < self._bars:  # the engine may run its last bar twice, to close what is open
-            self._closed = self._bars
-            for line in self._lines():
-                value = number(line.values[self._now])
-                self.tape.indicator(self._time, self.symbol, line.name, value, line.parameters)
-        self._mark()
-        self._account("Bar")
+    def _open_trade(self, broker: Any, own: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        self.recording.opens(*given, **named)
+        result = own(*given, **named)
+        self.recording.settled()
+        return result
 
-    def _lines(self) -> list[_Indicator]:
-        if self._indicators is None:
-            found = [line for one in self._strategy._indicators for line in self._named(one)]
-            self._indicators = _distinct(found)
-            for line in self._indicators:
-                line.values = line.values.tolist()
-        return self._indicators
+    def _reduce_trade(self, broker: Any, own: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        self.recording.reduces(*given, **named)
+        result = own(*given, **named)
+        self.recording.resized(*given, **named)
+        return result
 
-    def _named(self, indicator: Any) -> list[_Indicator]:
-        parameters = self._calls.get(id(indicator), {})
-        if indicator.ndim == 1:
-            return [_Indicator(str(indicator.name), parameters, indicator)]
-        names: list[str] = indicator.name
-        if isinstance(indicator.name, str):
-            names = [f"{indicator.name}[{row}]" for row in range(len(indicator))]
-        return [_Indicator(name, parameters, row) for name, row in zip(names, indicator, strict=True)]
+    def _close_trade(self, broker: Any, own: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        self.recording.closes(*given, **named)
+        result = own(*given, **named)
+        self.recording.closed()
+        return result
 
-    @property
-    def _now(self) -> int:
-        return self._bars - 1
-
-    @property
-    def _time(self) -> int:
-        return self.times[self._now]
-
-    # --- orders ---------------------------------------------------------------------------------
-
-    def placed(self, order: Any) -> None:
-        self._count += 1
-        relative = abs(order.size) < 1
-        units = None if relative else size(order.size)
-        self._orders[order] = _Open(str(self._count), units, units)
-        ticket = Ticket(
-            str(self._count),
-            self.symbol,
-            direction(order.size),
-            size(order.size),
-            _kind(order),
-            number(order.limit),
-            number(order.stop),
-            None if order.tag is None else str(order.tag),
-            {
-                "QuantityUnit": "Fraction of equity" if relative else None,
-                "StopLoss": number(order.sl),
-                "TakeProfit": number(order.tp),
-            },
-        )
-        # Brackets are placed while their parent's execution is being told, and follow from it.
-        self.tape.placed(self._time, ticket, self._execution if self.processing else None)
-
-    def takes_up(self, order: Any) -> None:
-        if self.processing:
-            self.current = order
-
-    def left(self, order: Any) -> None:
-        """An order left the queue: filled, refused, or cancelled for one of four reasons."""
-        known = self._orders[order]
-        if order is not self.current:
-            self._cancelled(known, self._why_cancelled(order))
-        elif order.parent_trade:
-            if not known.filled:
-                self._cancelled(known, "Its trade was closed already")
-            elif self._fill is not None:
-                self._leaving = known  # its execution is told first
-            else:
-                self._end_rest(known)
-        elif known.wanted is None or known.filled < known.wanted:
-            self._refused(order, known)
-
-    def _end_rest(self, known: _Open) -> None:
-        """End what is left of an order whose trade was smaller, by now, than the order once was."""
-        if known.asked is not None and known.filled < known.asked:
-            known.wanted = known.asked
-            self._cancelled(known, "The rest of its trade was closed already")
-
-    def _why_cancelled(self, order: Any) -> str:
-        if self.processing or self._broke:
-            return "Its trade was closed"
-        return "Replaced by an exclusive order" if self.replacing else "Cancelled by the strategy"
-
-    def _cancelled(self, known: _Open, reason: str) -> None:
-        rest = None if known.wanted is None else known.wanted - known.filled
-        self.tape.cancelled(self._time, known.id, reason, {"RemainingQuantity": rest})
-
-    def _refused(self, order: Any, known: _Open) -> None:
-        equity, available = float(self.broker.equity), float(self.broker.margin_available)
-        price = number(order.limit or order.stop or self.broker._data.Open[-1])
-        rest = "a fraction of the equity" if known.wanted is None else f"{known.wanted - known.filled}"
-        message = (
-            f"{rest} at about {price} is more than the margin available, {available:.2f}, "
-            f"with a leverage of {float(self.broker._leverage):g}; equity was {equity:.2f}"
-        )
-        figures = {
-            "RequestedPrice": price,
-            "FilledQuantity": known.filled or None,
-            "MarginAvailable": available,
-            "Equity": equity,
-        }
-        self.tape.rejected(self._time, known.id, MARGIN, message, figures)
-
-    # --- executions -----------------------------------------------------------------------------
-
-    def overhear(self, commission: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        """The commission's function, which may be a user's: its calls are heard, and none is added."""
-
-        def charged(units: Any, price: Any) -> Any:
-            self._charge = commission(units, price)
-            if self._fill is not None:
-                self._executed(*self._fill)
-            return self._charge
-
-        return charged
-
-    def opens(self, price: Any, units: Any, index: int) -> None:
-        """A trade is about to open; its execution is told when the engine asks for the commission."""
-        known = self._orders[self.current]
-        known.filled += size(units) or 0
-        if known.wanted is None:
-            known.wanted = known.filled
-        self._fill = (units, price, None, index)
-
-    def closes(self, trade: Any, price: Any, index: int) -> None:
-        """The whole of a trade is about to close, or the part that a reduction split off."""
-        if self.current is None:
-            self._liquidated(trade)
-        else:
-            self._count_units(price)
-        self._orders[self.current].filled += size(trade.size) or 0
-        self._fill = (-trade.size, price, trade.size * (price - trade.entry_price), index)
-
-    def _executed(self, units: Any, price: Any, profit: Any, index: int) -> None:
-        self._fill = None
-        fill = Fill(size(units), direction(units), number(price), number(self._charge), number(profit))
-        self._execution = self.tape.executed(self.times[index], self._orders[self.current].id, fill)
-        if self._leaving is not None:
-            self._end_rest(self._leaving)
-            self._leaving = None
-
-    def _count_units(self, price: float) -> None:
-        """Turn a fraction of the equity into units as the engine does, before a first close changes them."""
-        order, broker = self.current, self.broker
-        known = self._orders[order]
-        if known.wanted is None and not order.parent_trade:
-            each = broker._adjusted_price(order.size, price) + self._charge / abs(order.size)
-            known.wanted = int((broker.margin_available * broker._leverage * abs(order.size)) // each)
-
-    def _liquidated(self, trade: Any) -> None:
-        """The account is worth nothing: the engine closes its trades by itself, with no order."""
-        if not self._broke:
-            equity = number(self.broker.equity)
-            self._seq = self.tape.risk(self._time, "OutOfMoney", 0, equity, "Liquidate", self._seq)
-            self._broke = True
-        self._count += 1
-        units = size(trade.size)
-        self.current = object()
-        self._orders[self.current] = _Open(str(self._count), units, units)
-        ticket = Ticket(str(self._count), self.symbol, direction(-trade.size), units, "Liquidation")
-        self.tape.placed(self._time, ticket, self._seq)
-
-    def settled(self, index: int, ended: Any = None) -> None:
-        """Tell the position after an execution, with the profit of the trade that it ended."""
-        assert self._execution is not None
-        trade = None if ended is None else number(ended.pl)
-        self.tape.position(self.times[index], self._holding(), self._execution, trade)
-        if self._broke:
-            self.current = None
-
-    def resized(self, trade: Any, whole: Any, index: int) -> None:
-        """A trade that was reduced takes its stop-loss and take-profit orders with it."""
-        if trade.size == whole or trade.exit_price is not None:
-            return
-        for order in (trade._sl_order, trade._tp_order):
-            if order is not None and order in self._orders:
-                known = self._orders[order]
-                before, known.wanted = known.wanted, size(trade.size)
-                self.tape.order_changed(
-                    self.times[index], known.id, before, known.wanted, "Its trade was reduced"
-                )
-
-    # --- the account ----------------------------------------------------------------------------
-
-    def _holding(self) -> Holding:
-        broker = self.broker
-        units = broker._position_size
-        average = number(broker._position_initial_value / abs(units)) if units else 0
-        # Realised is what the cash account says, so that the two parts always make up the equity.
-        realized = number(broker._cash - self._cash)
-        return Holding(
-            self.symbol, quantity(units), average, number(broker._position_unrealized_pl), realized
-        )
-
-    def _mark(self) -> None:
-        if self.broker.trades:
-            self.tape.marked(self._time, self._holding())
-
-    def _account(self, reason: str) -> None:
-        broker = self.broker
-        equity, cash, open_ = broker.equity, broker._cash, broker._position_unrealized_pl
-        figures = (equity, cash, equity - self._cash, cash - self._cash, open_)
-        self.tape.account(self._time, Account(*map(number, figures)), reason, self._seq)
+    def _commission(self, own: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        """The commission's function, which may be a user's: its calls are watched, and none is added."""
+        charge = own(*given, **named)
+        self.recording.charged(charge)
+        return charge
 
 
-def _kind(order: Any) -> str:
-    if order.parent_trade:
-        return "StopLoss" if order.stop else "TakeProfit" if order.limit else "Close"
-    if order.stop:
-        return "StopLimit" if order.limit else "Stop"
-    return "Limit" if order.limit else "Market"
+def _then(make: Callable[..., Any], act: Callable[[Any], None]) -> Callable[..., Any]:
+    """A factory that gives what it made to a function as well."""
 
+    def made(*given: Any, **named: Any) -> Any:
+        one = make(*given, **named)
+        act(one)
+        return one
 
-def _distinct(lines: list[_Indicator]) -> list[_Indicator]:
-    """Give lines of one name and the same parameters numbers, so that each has a series of its own."""
-    seen: dict[tuple[str, str], int] = {}
-    for line in lines:
-        key = (line.name, repr(line.parameters))
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] > 1:
-            line.name = f"{line.name}#{seen[key]}"
-    return lines
-
-
-_OPTIONS: Final = ("name", "plot", "overlay", "color", "scatter")
-
-
-def _parameters(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The single values that an indicator was declared with, by the names of its function's parameters."""
-    own = {name: value for name, value in kwargs.items() if name not in _OPTIONS}
-    try:
-        bound = inspect.signature(func).bind(*args, **own).arguments
-    except (TypeError, ValueError):
-        bound = {f"arg{index}": value for index, value in enumerate(args)} | own
-    return scalars(bound)
+    return made
 
 
 def version() -> str:

@@ -1,16 +1,22 @@
 """Records a run of backtrader (1.9): its bars, indicators, orders, executions, positions and value.
 
-An analyzer hears everything. Orders are heard of one bar after they were placed, so an order is told with the
-time of its making, before the bar on which it was heard of.
+An analyzer in each strategy receives the engine's notices. The engine reports an order one bar after it was
+placed, so an order is recorded with the time of its making, before the bar on which it was reported.
+
+Several strategies in one engine share its broker, so they are one run: their orders and indicators have a
+`StrategyId`. An optimisation is many runs with no one account, and none of them is recorded.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tracedesk.backtest.adapters.guard import Guard, guarded
+from tracedesk.backtest.adapters.hooks import drop, hook, unhook
 from tracedesk.backtest.adapters.tape import Account, Fill, Holding, Sink, Tape, Ticket
 from tracedesk.backtest.adapters.values import Plain, direction, instant, number, quantity, scalars, size
 
@@ -19,11 +25,15 @@ REJECTED: Final = "Rejected by the broker"
 ORPHANED: Final = "Its parent order was refused"
 
 _COLUMNS: Final = ("open", "high", "low", "close", "volume")
+_UNRECORDED: Final = ("datetime", "openinterest")
+_NAME: Final = "_tracedesk"
+_MANY: Final = "an optimisation is many runs; record the one that you choose in a Cerebro of its own"
 
 
 def record(cerebro: Any, recorder: Sink) -> None:
-    """Record the next `run()` of a `Cerebro` with one strategy."""
-    cerebro.addanalyzer(_analyzer(), tape=Tape(recorder), _name="tracedesk")
+    """Record the next `run()` of a `Cerebro`."""
+    guard = Guard(recorder)
+    guard.attempt(lambda: hook(cerebro, run=_Recording(guard).run))
 
 
 def version() -> str:
@@ -31,39 +41,39 @@ def version() -> str:
     return f"backtrader {importlib.import_module('backtrader').__version__}"
 
 
-def _analyzer() -> Any:
+def _analyzer(engine: Any) -> Any:
     """The analyzer's class; it is made late, because its base is the engine's."""
-    engine: Any = importlib.import_module("backtrader")
 
     class Recording(engine.Analyzer):
-        params = (("tape", None),)
+        params = (("recording", None),)
 
         def start(self) -> None:
-            if len(self.strategy.cerebro.strats) > 1:
-                raise ValueError("a run records one strategy; run the others in a Cerebro of their own")
-            self.teller = _Teller(engine, self.p.tape, self.strategy)
+            self.p.recording.joined(self)
 
         def notify_order(self, order: Any) -> None:
-            self.teller.heard(order)
+            self.p.recording.reported(self.strategy, order)
 
         def notify_cashvalue(self, cash: Any, value: Any) -> None:
-            self.teller.valued(cash, value)
+            self.p.recording.valued(self.strategy, cash, value)
 
         def next(self) -> None:
-            self.teller.bar_closed()
+            self.p.recording.bar_closed(self.strategy)
 
         def stop(self) -> None:
-            self.teller.ended()
+            self.p.recording.ended(self.strategy)
 
     return Recording
 
 
 @dataclass(slots=True)
 class _Feed:
-    """One data feed: its symbol, the bars told of it, and the position in it."""
+    """One data feed: its symbol, its lines, the bars recorded of it, and the position in it."""
 
     data: Any
     symbol: str
+    lines: list[tuple[str, Any]]
+    frame: Mapping[str, Any] | None = None
+    """Timeframe of a feed that shares its name with another."""
     bars: int = 0
     units: Plain = 0
     price: Plain | None = 0
@@ -78,6 +88,10 @@ class _Feed:
         self.price = number(bit.pprice) if self.units else 0
         self.realized += bit.pnl - bit.comm
 
+    def close(self) -> Any:
+        """The latest close; None for a feed without one, such as bid and ask."""
+        return next((line[0] for name, line in self.lines if name == "close"), None)
+
 
 @dataclass(frozen=True, slots=True)
 class _Line:
@@ -90,97 +104,177 @@ class _Line:
 
 
 @dataclass(slots=True)
-class _Teller:
-    """What the strategy hears of, told to the tape."""
+class _Strategy:
+    """One strategy of the engine, and the indicator lines that it declared."""
 
-    engine: Any
-    tape: Tape
     strategy: Any
-    _feeds: list[_Feed] = field(init=False)
-    _by_data: dict[int, _Feed] = field(init=False)
-    _broker: Any = field(init=False)
-    _start: float = field(init=False)
-    _cash: float = field(init=False)
+    name: str | None = None
+    """Its name among several."""
+    lines: list[_Line] | None = None
+
+    @property
+    def more(self) -> dict[str, Any]:
+        return {} if self.name is None else {"StrategyId": self.name}
+
+
+@dataclass(slots=True, eq=False)
+class _Recording:
+    """One run of the engine, recorded from the notices of its strategies."""
+
+    guard: Guard
+    _engine: Any = None
+    _cerebro: Any = None
+    _broker: Any = None
+    _feeds: dict[int, _Feed] = field(default_factory=dict[int, _Feed])
+    """By the identity of their data."""
+    _strategies: dict[int, _Strategy] = field(default_factory=dict[int, _Strategy])
+    _names: Counter[Any] = field(default_factory=Counter[Any])
+    """How often a name was given to a feed, a strategy or an indicator's line."""
+    _start: float = 0.0
+    _cash: float = 0.0
     """The cash before the present bar's orders were looked at."""
-    _lines: list[_Line] | None = None
     _seq: int | None = None
     _days: float = -1.0
     _ns: int = 0
 
-    def __post_init__(self) -> None:
-        datas = self.strategy.datas
-        self._feeds = [_Feed(data, str(data._name or f"data{index}")) for index, data in enumerate(datas)]
-        self._by_data = {id(feed.data): feed for feed in self._feeds}
-        self._broker = self.strategy.broker
-        self._start, self._cash = self._broker.startingcash, self._broker.getcash()
+    @property
+    def tape(self) -> Tape:
+        return self.guard.tape
+
+    # --- the run --------------------------------------------------------------------------------
+
+    def run(self, cerebro: Any, own: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        """Run the engine with an analyzer that only this run has."""
+        unhook(cerebro)
+        self.begin(cerebro)
+        try:
+            return own(*given, **named)
+        finally:
+            self.guard.leave()
+
+    @guarded
+    def begin(self, cerebro: Any) -> None:
+        if cerebro._dooptimize:
+            self.guard.leave_run_out(_MANY)
+        elif self.guard.claim():
+            self._engine = importlib.import_module("backtrader")
+            self._cerebro = cerebro
+            entry = (_analyzer(self._engine), (), {"recording": self, "_name": _NAME})
+            cerebro.analyzers.append(entry)
+            self.guard.at_end(lambda: drop(cerebro.analyzers, entry))
+
+    @guarded
+    def joined(self, analyzer: Any) -> None:
+        """Take note of a strategy that starts; the first one's feeds and broker are those of all."""
+        strategy = analyzer.strategy
+        self._hide(analyzer, strategy.analyzers)
+        if not self._strategies:
+            self._broker = strategy.broker
+            self._cash = self._broker.getcash()
+            self._start = getattr(self._broker, "startingcash", self._cash)
+            self._add_feeds(strategy.datas)
+        several = len(self._cerebro.runningstrats) > 1
+        name = self._distinct(type(strategy).__name__) if several else None
+        self._strategies[id(strategy)] = _Strategy(strategy, name)
+
+    def _hide(self, analyzer: Any, analyzers: Any) -> None:
+        """Leave the user's analyzers alone in what the engine returns, and in what it prints by name."""
+        self.guard.at_end(lambda: drop(analyzers._items, analyzer))
+        analyzers._names.remove(_NAME)
+        delattr(analyzers, _NAME)
+
+    def _distinct(self, name: str, *others: str) -> str:
+        """A name, numbered from its second use on; `others` are what else distinguishes its bearer."""
+        self._names[name, others] += 1
+        count = self._names[name, others]
+        return name if count == 1 else f"{name}#{count}"
+
+    def _add_feeds(self, datas: list[Any]) -> None:
+        named = [str(data._name or f"data{index}") for index, data in enumerate(datas)]
+        for name, data in zip(named, datas, strict=True):
+            frame = self._frame(data) if named.count(name) > 1 else None
+            self._feeds[id(data)] = _Feed(data, self._distinct(name, "feed"), _columns(data), frame)
+
+    def _frame(self, data: Any) -> dict[str, Any]:
+        name = self._engine.TimeFrame.getname(data._timeframe, 1)
+        return {"TimeFrame": name, "Compression": data._compression}
 
     # --- bars -----------------------------------------------------------------------------------
 
     def _bars(self) -> None:
-        """Tell the bars that are new since the last one told."""
-        for feed in self._feeds:
+        """Record the bars that are new since the latest one."""
+        for feed in self._feeds.values():
             if len(feed.data) > feed.bars:
                 feed.bars = len(feed.data)
-                figures = {name.title(): number(getattr(feed.data, name)[0]) for name in _COLUMNS}
-                figures["Volume"] = quantity(figures["Volume"])
-                self._seq = self.tape.bar(self._moment(feed.data.datetime[0]), feed.symbol, figures)
+                figures = {name.title(): number(line[0]) for name, line in feed.lines}
+                if "Volume" in figures:
+                    figures["Volume"] = quantity(figures["Volume"])
+                time = self._moment(feed.data.datetime[0])
+                self._seq = self.tape.bar(time, feed.symbol, figures, feed.frame)
 
     def _moment(self, days: float) -> int:
         """The engine's days as an instant; most calls of a bar are about its own."""
         if days != self._days:
-            self._days, self._ns = days, instant(self.engine.num2date(days))
+            self._days, self._ns = days, instant(self._engine.num2date(days))
         return self._ns
 
-    @property
-    def _time(self) -> int:
-        return self._moment(self.strategy.datetime[0])
+    def _time(self, strategy: Any) -> int:
+        return self._moment(strategy.datetime[0])
 
-    def bar_closed(self) -> None:
+    @guarded
+    def bar_closed(self, strategy: Any) -> None:
         self._bars()
-        for line in self._indicators():
-            value = number(line.line[0]) if len(line.line) else None
-            time = self._moment(line.feed.data.datetime[0]) if len(line.feed.data) else self._time
-            self.tape.indicator(time, line.feed.symbol, line.name, value, line.parameters)
+        watched = self._strategies[id(strategy)]
+        if watched.lines is None:
+            watched.lines = list(self._lines(watched))
+        for line in list(watched.lines):
+            try:
+                value = number(line.line[0]) if len(line.line) else None
+            except Exception as fault:
+                self.guard.leave_out(line.name, fault)
+                watched.lines.remove(line)
+                continue
+            data = line.feed.data
+            time = self._moment(data.datetime[0]) if len(data) else self._time(strategy)
+            self.tape.indicator(time, line.feed.symbol, line.name, value, line.parameters, watched.more)
 
-    def _indicators(self) -> list[_Line]:
-        if self._lines is None:
-            self._lines = self._distinct()
-        return self._lines
-
-    def _distinct(self) -> list[_Line]:
+    def _lines(self, watched: _Strategy) -> Iterator[_Line]:
         """Every indicator's lines; those of one name, feed and parameters are numbered."""
-        lines: list[_Line] = []
-        seen: dict[tuple[str, str, str], int] = {}
-        for indicator in self.strategy.getindicators():
-            feed = self._feed_of(indicator)
-            parameters = scalars(indicator.params._getkwargs())
-            for name, line in _named_lines(indicator):
-                key = (name, feed.symbol, repr(parameters))
-                seen[key] = seen.get(key, 0) + 1
-                unique = name if seen[key] == 1 else f"{name}#{seen[key]}"
-                lines.append(_Line(feed, unique, parameters, line))
-        return lines
+        for indicator in watched.strategy.getindicators():
+            try:
+                feed = self._feed_of(indicator)
+                parameters = _parameters(indicator)
+                lines = _named_lines(indicator)
+            except Exception as fault:
+                self.guard.leave_out(type(indicator).__name__, fault)
+                continue
+            for name, line in lines:
+                yield _Line(feed, self._distinct(name, feed.symbol, repr(parameters)), parameters, line)
 
     def _feed_of(self, indicator: Any) -> _Feed:
         """The feed that an indicator is of: directly, or through the indicators it was made from."""
-        source = indicator
-        while id(source) not in self._by_data:
+        source, seen = indicator, set[int]()
+        while id(source) not in self._feeds:
+            seen.add(id(source))
             owner = getattr(source, "_owner", None)
-            if id(owner) in self._by_data:
-                return self._by_data[id(owner)]
-            clock = getattr(source, "_clock", None)
-            if clock is None or clock is source:
-                return self._feeds[0]
-            source = clock
-        return self._by_data[id(source)]
+            if id(owner) in self._feeds:
+                return self._feeds[id(owner)]
+            source = getattr(source, "_clock", None)
+            if source is None or id(source) in seen:
+                return next(iter(self._feeds.values()))
+        return self._feeds[id(source)]
 
     # --- orders ---------------------------------------------------------------------------------
 
-    def heard(self, order: Any) -> None:
-        """Tell what an order's notification adds to what was told of it."""
+    @guarded
+    def reported(self, strategy: Any, order: Any) -> None:
+        self._order(strategy, order)
+
+    def _order(self, strategy: Any, order: Any) -> None:
+        """Record what an order's notice adds to what was recorded of it."""
         id_ = str(order.ref)
         if not self.tape.knows(id_):
-            self._placed(id_, order)
+            self._placed(id_, order, self._strategies[id(strategy)].more)
         status = order.getstatusname()
         if status in ("Submitted", "Accepted"):
             return
@@ -188,11 +282,11 @@ class _Teller:
         for bit in order.executed.iterpending():
             self._executed(id_, order, bit)
         if status in ("Margin", "Rejected"):
-            self._refused(id_, order, status)
+            self._refused(self._time(strategy), id_, order, status)
         elif status in ("Canceled", "Expired"):
-            self._cancelled(id_, order, status)
+            self._cancelled(self._time(strategy), id_, order, status)
 
-    def _placed(self, id_: str, order: Any) -> None:
+    def _placed(self, id_: str, order: Any, more: Mapping[str, Any]) -> None:
         created, kind = order.created, order.getordername()
         stops = kind.startswith("Stop")
         limit = (
@@ -211,16 +305,16 @@ class _Teller:
             number(limit),
             number(created.price) if stops else None,
             _tag(order),
-            {"ValidUntil": self._until(order.valid), "ParentOrderId": _ref(order.parent)},
+            {"ValidUntil": self._until(order.valid), "ParentOrderId": _ref(order.parent), **more},
         )
         parent = str(order.parent.ref) if order.parent is not None else None
         cause = self.tape.seq_of(parent) if parent is not None and self.tape.knows(parent) else None
         self.tape.placed(self._moment(created.dt), ticket, cause)
 
     def _until(self, valid: Any) -> str | None:
-        return f"{self.engine.num2date(valid).isoformat()}Z" if valid else None
+        return f"{self._engine.num2date(valid).isoformat()}Z" if valid else None
 
-    def _refused(self, id_: str, order: Any, status: str) -> None:
+    def _refused(self, time: int, id_: str, order: Any, status: str) -> None:
         remaining = size(order.executed.remsize)
         price = number(order.created.price or order.created.pclose)
         figures = {"RequestedPrice": price, "FilledQuantity": size(order.executed.size) or None}
@@ -238,16 +332,16 @@ class _Teller:
             if cost <= cash:
                 message += "; orders placed with it were counted first"
             figures |= {"OrderValue": number(cost), "CashBefore": number(cash), "CashAfter": number(now)}
-        self.tape.rejected(self._time, id_, reason, message, figures)
+        self.tape.rejected(time, id_, reason, message, figures)
 
-    def _cancelled(self, id_: str, order: Any, status: str) -> None:
+    def _cancelled(self, time: int, id_: str, order: Any, status: str) -> None:
         figures = {"RemainingQuantity": size(order.executed.remsize)}
         linked = order.parent is not None or order.p.oco is not None
         reason = "Expired" if status == "Expired" else "Cancelled with its bracket" if linked else "Cancelled"
-        self.tape.cancelled(self._time, id_, reason, figures)
+        self.tape.cancelled(time, id_, reason, figures)
 
     def _feed(self, order: Any) -> _Feed:
-        return self._by_data[id(order.data)]
+        return self._feeds[id(order.data)]
 
     # --- executions -----------------------------------------------------------------------------
 
@@ -270,35 +364,60 @@ class _Teller:
             feed.symbol, feed.units, feed.price, number(self._unrealized(feed)), number(feed.realized)
         )
 
-    def _unrealized(self, feed: _Feed) -> float:
+    def _unrealized(self, feed: _Feed) -> float | None:
+        """The open profit at the latest close; None where the feed has no close."""
         if not feed.units:
             return 0.0
-        terms = self._broker.getcommissioninfo(feed.data)
-        return terms.profitandloss(feed.units, feed.price, feed.data.close[0])
+        close = feed.close()
+        if close is None:
+            return None
+        return self._broker.getcommissioninfo(feed.data).profitandloss(feed.units, feed.price, close)
 
     # --- the account ----------------------------------------------------------------------------
 
-    def valued(self, cash: float, value: float) -> None:
-        """Tell what the positions and the account are worth at the bar's close."""
+    @guarded
+    def valued(self, strategy: Any, cash: float, value: float) -> None:
+        """Record what the positions and the account are worth at the bar's close."""
         self._bars()
-        for feed in self._feeds:
+        time = self._time(strategy)
+        for feed in self._feeds.values():
             if feed.units and len(feed.data):
-                self.tape.marked(self._time, self._holding(feed))
-        unrealized = sum(map(self._unrealized, self._feeds))
+                self.tape.marked(time, self._holding(feed))
+        profits = [self._unrealized(feed) for feed in self._feeds.values()]
+        known_profits = [profit for profit in profits if profit is not None]
+        unrealized = sum(known_profits) if len(known_profits) == len(profits) else None
         total = value - self._start
-        figures = (value, cash, total, total - unrealized, unrealized)
-        self.tape.account(self._time, Account(*map(number, figures)), "Bar", self._seq)
+        realized = None if unrealized is None else total - unrealized
+        figures = (value, cash, total, realized, unrealized)
+        self.tape.account(time, Account(*map(number, figures)), "Bar", self._seq)
         self._cash = cash
 
-    def ended(self) -> None:
-        """Tell the last bar's orders, whose notices the engine leaves in the broker's queue."""
-        for order in list(self._broker.notifs):
-            if order is not None and order.owner is self.strategy:
-                self.heard(order)
+    @guarded
+    def ended(self, strategy: Any) -> None:
+        """Record the last bar's orders, whose notices a backtest's broker leaves in its queue."""
+        for order in list(getattr(self._broker, "notifs", ())):
+            if order is not None and order.owner is strategy:
+                self._order(strategy, order)
+
+
+def _columns(data: Any) -> list[tuple[str, Any]]:
+    """The lines of a feed that are recorded: of prices and volume those it has, and its own."""
+    has = data.getlinealiases()
+    own = [name for name in has if name not in (*_COLUMNS, *_UNRECORDED)]
+    return [(name, getattr(data, name)) for name in (*(name for name in _COLUMNS if name in has), *own)]
+
+
+def _parameters(indicator: Any) -> dict[str, Any]:
+    """An indicator's parameters; a line's operation is named as Python names it."""
+    operation: Any = getattr(indicator, "operation", None)
+    made = {} if operation is None else {"operation": getattr(operation, "__name__", None)}
+    return scalars({**indicator.params._getkwargs(), **made})
 
 
 def _named_lines(indicator: Any) -> list[tuple[str, Any]]:
     name = type(indicator).__name__
+    if not hasattr(indicator, "size"):  # an operation on lines, or a coupler, is a line itself
+        return [(name, indicator)]
     aliases = [indicator.lines._getlinealias(index) for index in range(indicator.size())]
     lines = [indicator.lines[index] for index in range(indicator.size())]
     if len(lines) == 1:

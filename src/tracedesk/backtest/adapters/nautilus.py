@@ -10,12 +10,16 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
+from tracedesk.backtest.adapters.guard import Guard, Unrecordable, guarded
+from tracedesk.backtest.adapters.hooks import Watched
 from tracedesk.backtest.adapters.tape import Account, Fill, Holding, Sink, Tape, Ticket
-from tracedesk.backtest.adapters.values import Number, number
+from tracedesk.backtest.adapters.values import Number, Plain, number
 
+_REGISTER: Final = "register_indicator_for_bars"
 _FIRST: Final = 10
 """The priority of a handler that hears a bar before the strategies do; theirs is 0."""
 
@@ -29,10 +33,9 @@ def record(engine: Any, recorder: Sink) -> Watch:
 
     Used as a context manager around the run, it raises `EngineStopped` when the engine gave up half-way.
     """
-    strategies = [*engine.trader.strategies(), *engine.trader.actors()]
-    if not strategies:
-        raise ValueError("the engine has no strategy to record; add its strategies first")
-    return Watch(_Teller(engine, Tape(recorder)), strategies)
+    teller = _Teller(engine, Guard(recorder))
+    teller.guard.attempt(teller.begin)
+    return Watch(teller)
 
 
 def version() -> str:
@@ -43,11 +46,8 @@ def version() -> str:
 class Watch:
     """The recorder's place on the engine's bus."""
 
-    def __init__(self, teller: _Teller, strategies: list[Any]) -> None:
+    def __init__(self, teller: _Teller) -> None:
         self._teller = teller
-        for strategy in strategies:
-            teller.watch(strategy)
-        teller.subscribe()
 
     def __enter__(self) -> Watch:
         return self
@@ -56,13 +56,18 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._teller.ended()
-        if (
-            error is None
-            and importlib.import_module("nautilus_trader.common.component").is_backtest_force_stop()
-        ):
+        self._teller.guard.leave()
+        if error is None and _gave_up():
             raise EngineStopped(
                 "the engine stopped before the end of its data, because an account could not pay; see its log"
             )
+
+
+def _gave_up() -> bool:
+    try:
+        return bool(importlib.import_module("nautilus_trader.common.component").is_backtest_force_stop())
+    except (ImportError, AttributeError):  # a version of the engine that does not report it
+        return False
 
 
 @dataclass(slots=True)
@@ -74,6 +79,16 @@ class _Series:
     name: str
     parameters: Mapping[str, Any]
     figures: tuple[str, ...]
+
+    def values(self) -> list[tuple[str, Plain | None]]:
+        """The figures by their names, once the indicator has had enough bars."""
+        if not self.indicator.initialized:
+            return []
+        names = [self.name] if len(self.figures) == 1 else [f"{self.name}.{each}" for each in self.figures]
+        return [
+            (name, number(getattr(self.indicator, figure)))
+            for name, figure in zip(names, self.figures, strict=True)
+        ]
 
 
 @dataclass(slots=True)
@@ -96,7 +111,7 @@ class _Teller:
     """
 
     engine: Any
-    tape: Tape
+    guard: Guard
     _series: list[_Series] = field(default_factory=list[_Series])
     _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
     _books: dict[str, _Book] = field(default_factory=dict[str, _Book])
@@ -111,38 +126,56 @@ class _Teller:
     _seq: int | None = None
     _last: int | None = None
 
-    def subscribe(self) -> None:
-        bus = self.engine.kernel.msgbus
+    @property
+    def tape(self) -> Tape:
+        return self.guard.tape
+
+    def begin(self) -> None:
+        """Watch the strategies' indicators and the engine's bus."""
+        strategies = [*self.engine.trader.strategies(), *self.engine.trader.actors()]
+        if not strategies:
+            raise Unrecordable("the engine has no strategy to record; add its strategies first")
+        if not self.guard.claim():
+            return
+        for strategy in strategies:
+            self._watch(strategy)
         for topic, handler in self._handlers().items():
-            bus.subscribe(topic=topic, handler=handler, priority=_FIRST if handler == self._bar else 0)
+            self._subscribe(topic, handler, _FIRST if handler == self._bar else 0)
+
+    def _subscribe(self, topic: str, handler: Callable[[Any], None], priority: int = 0) -> None:
+        bus = self.engine.kernel.msgbus
+        bus.subscribe(topic=topic, handler=handler, priority=priority)
+        self.guard.at_end(partial(bus.unsubscribe, topic=topic, handler=handler))
 
     def _handlers(self) -> dict[str, Callable[[Any], None]]:
-        late = dict.fromkeys(self._late, self._bar_seen)
-        return late | {
+        return {
             "data.bars.*": self._bar,
             "events.order.*": self._order,
             "events.position.*": self._position,
             "events.account.*": self._balance,
         }
 
+    @guarded
     def ended(self) -> None:
-        """Tell what the orders of the last bar did to the account, and leave the bus."""
+        """Record what the orders of the last bar did to the account."""
         if self._last is not None:
             self._account(self._last)
-        for topic, handler in self._handlers().items():
-            self.engine.kernel.msgbus.unsubscribe(topic=topic, handler=handler)
 
     # --- indicators -----------------------------------------------------------------------------
 
-    def watch(self, strategy: Any) -> None:
-        """Overhear which indicators the strategy registers for which bars."""
-        register: Callable[[Any, Any], None] = strategy.register_indicator_for_bars
+    def _watch(self, strategy: Any) -> None:
+        """Watch which indicators the strategy registers for which bars."""
+        setattr(strategy, _REGISTER, Watched(getattr(strategy, _REGISTER), self._register))
+        self.guard.at_end(partial(delattr, strategy, _REGISTER))
 
-        def registered(bar_type: Any, indicator: Any) -> None:
-            register(bar_type, indicator)
-            self._series.append(self._described(str(bar_type.standard()), indicator))
+    def _register(self, own: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        result = own(*given, **named)
+        self.registered(*given, **named)
+        return result
 
-        strategy.register_indicator_for_bars = registered
+    @guarded
+    def registered(self, bar_type: Any, indicator: Any) -> None:
+        self._series.append(self._described(str(bar_type.standard()), indicator))
 
     def _described(self, bar_type: str, indicator: Any) -> _Series:
         """Before its first input an indicator's figures are 0.0, and its parameters are what they stay."""
@@ -154,15 +187,19 @@ class _Teller:
 
     def _indicators(self, bar: Any) -> None:
         bar_type, symbol = str(bar.bar_type.standard()), str(bar.bar_type.instrument_id)
-        for series in self._series:
-            if series.bar_type == bar_type and series.indicator.initialized:
-                for figure in series.figures:
-                    name = series.name if len(series.figures) == 1 else f"{series.name}.{figure}"
-                    value = number(getattr(series.indicator, figure))
-                    self.tape.indicator(bar.ts_event, symbol, name, value, series.parameters)
+        for series in [each for each in self._series if each.bar_type == bar_type]:
+            try:
+                values = series.values()
+            except Exception as fault:
+                self.guard.leave_out(series.name, fault)
+                self._series.remove(series)
+                continue
+            for name, value in values:
+                self.tape.indicator(bar.ts_event, symbol, name, value, series.parameters)
 
     # --- bars -----------------------------------------------------------------------------------
 
+    @guarded
     def _bar(self, bar: Any) -> None:
         symbol = str(bar.bar_type.instrument_id)
         names = ("open", "high", "low", "close", "volume")
@@ -175,8 +212,9 @@ class _Teller:
             # The bus knows this topic already: a pattern would come too late, its own name does not. What it
             # is sending just now goes to those who were there before.
             self._late.add(topic)
-            self.engine.kernel.msgbus.subscribe(topic=topic, handler=self._bar_seen)
+            self._subscribe(topic, self._bar_seen)
 
+    @guarded
     def _bar_seen(self, bar: Any) -> None:
         """A bar that the strategies have acted on."""
         self._indicators(bar)
@@ -188,6 +226,7 @@ class _Teller:
 
     # --- orders ---------------------------------------------------------------------------------
 
+    @guarded
     def _order(self, event: Any) -> None:
         """Each event once: the bus may carry a fill twice."""
         told = _told(event)
@@ -264,6 +303,7 @@ class _Teller:
 
     # --- positions and accounts -----------------------------------------------------------------
 
+    @guarded
     def _position(self, event: Any) -> None:
         told = _told(event)
         if told["event_id"] in self._seen:
@@ -298,6 +338,7 @@ class _Teller:
         close = self._closes.get(str(position.instrument_id))
         return Decimal(0) if close is None else position.unrealized_pnl(close).as_decimal()
 
+    @guarded
     def _balance(self, event: Any) -> None:
         """An account's balances; the first of each account are what it began with."""
         told = _told(event)

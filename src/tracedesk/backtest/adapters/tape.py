@@ -7,8 +7,9 @@ cancellation from its order, a position from its execution.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tracedesk.backtest.adapters.values import Number, known
 
@@ -19,6 +20,28 @@ class Sink(Protocol):
     def emit(
         self, type: str, time: int, properties: Mapping[str, Any], /, *, parent: int | None = None
     ) -> int: ...
+
+
+@runtime_checkable
+class Keeper(Sink, Protocol):
+    """A sink that is one run, such as a `Recorder`."""
+
+    def claim(self, run: object) -> object:
+        """Return the engine's run that is recorded here: the given one, unless another came first."""
+        ...
+
+    def mark_incomplete(self, reason: str) -> None:
+        """Seal the run as crashed when it is closed, because events are missing."""
+        ...
+
+
+@runtime_checkable
+class Branching(Keeper, Protocol):
+    """A sink that can begin others."""
+
+    def another(self, label: str, config: Mapping[str, Any]) -> AbstractContextManager[Sink]:
+        """Begin a run beside this one: in the same home, of the same engine."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +115,8 @@ class Tape:
         self._orders: dict[str, tuple[Ticket, int]] = {}
         self._marks: dict[tuple[str, str | None], Holding] = {}
         self._account: Account | None = None
+        self.latest: int | None = None
+        """The time of the latest event; None before the first."""
 
     def bar(
         self, time: int, symbol: str, figures: Mapping[str, Any], more: Mapping[str, Any] | None = None
@@ -106,7 +131,13 @@ class Tape:
         return self._bars.get(symbol)
 
     def indicator(
-        self, time: int, symbol: str, name: str, value: Number | None, parameters: Mapping[str, Any]
+        self,
+        time: int,
+        symbol: str,
+        name: str,
+        value: Number | None,
+        parameters: Mapping[str, Any],
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         """An indicator's value on the symbol's latest bar; one that has no value yet is left out."""
         if value is not None:
@@ -115,6 +146,7 @@ class Tape:
                 "SecuritySymbol": symbol,
                 "Value": value,
                 "Parameters": dict(parameters),
+                **(more or {}),
             }
             self._emit("IndicatorCalculation", time, properties, self._bars.get(symbol))
 
@@ -252,7 +284,32 @@ class Tape:
         properties = {"RiskType": kind, "Threshold": threshold, "CurrentValue": value, "Action": action}
         return self._emit("RiskEvent", time, properties, cause)
 
+    # --- the recording --------------------------------------------------------------------------
+
+    def copy(self, kind: str, time: int, properties: Mapping[str, Any], parent: int | None) -> int:
+        """An event as another tape wrote it."""
+        return self._emit(kind, time, properties, parent)
+
+    def setting(self, time: int, kind: str, after: Mapping[str, Any], reason: str) -> None:
+        """A fact about the whole run, such as the parameters that an optimisation chose."""
+        self._emit(
+            "StateChange", time, {"StateType": kind, "StateAfter": dict(after), "ChangeReason": reason}
+        )
+
+    def fault(self, kind: str, message: str, action: str, place: str | None, indicator: str | None) -> None:
+        """A fault of the recording, at the time of the latest event; before the first, time is unknown."""
+        properties = {
+            "RiskType": kind,
+            "Message": message,
+            "Action": action,
+            "IndicatorName": indicator,
+            "Place": place,
+            "TimeUnknown": True if self.latest is None else None,
+        }
+        self._emit("RiskEvent", self.latest or 0, properties)
+
     def _emit(self, kind: str, time: int, properties: Mapping[str, Any], parent: int | None = None) -> int:
+        self.latest = time
         return self._sink.emit(kind, time, known(properties), parent=parent)
 
 

@@ -1,6 +1,9 @@
 """Records a finished run of vectorbt (1.x): its bars, indicators, requests, executions, rejections and value.
 
 The engine keeps a log of every request when it is asked to (`log=True`). The portfolio is only read.
+
+Columns that share their cash are one account, every other column is an account of its own, and each account
+is one run. The first goes to the recorder that is given, each other one to a recorder of its own beside it.
 """
 
 from __future__ import annotations
@@ -10,10 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
-from tracedesk.backtest.adapters.tape import Account, Fill, Holding, Sink, Tape, Ticket
-from tracedesk.backtest.adapters.values import Number, Plain, exact, figure, number, scalars, size
+from tracedesk.backtest.adapters.guard import Guard, Unrecordable
+from tracedesk.backtest.adapters.tape import Account, Branching, Fill, Holding, Sink, Tape, Ticket
+from tracedesk.backtest.adapters.values import Plain, exact, figure, number, scalars, size
 
 _ZERO: Final = Decimal(0)
 _FILLED: Final = 0
@@ -29,14 +34,44 @@ def record(portfolio: Any, recorder: Sink, *, indicators: Mapping[str, Any] | No
 
     An indicator is what its factory's `run` returns, or one series or frame with the portfolio's columns.
     """
+    guard = Guard(recorder)
+    guard.attempt(partial(_record, portfolio, recorder, guard, indicators or {}))
+
+
+def _record(portfolio: Any, recorder: Sink, guard: Guard, indicators: Mapping[str, Any]) -> None:
     if not len(portfolio.logs.records) and len(portfolio.orders.records):
-        raise ValueError("the portfolio has orders but no log of its requests; make it with log=True")
-    _Teller(portfolio, Tape(recorder), list(_lines(portfolio, indicators or {}))).tell()
+        raise Unrecordable("the portfolio has orders but no log of its requests; make it with log=True")
+    lines = list(_lines(portfolio, indicators))
+    first, *others = _accounts(portfolio)
+    if others and not isinstance(recorder, Branching):
+        raise Unrecordable(
+            f"the portfolio has {1 + len(others)} accounts, each a run of its own; record them in a Recorder"
+        )
+    if guard.claim():
+        _Teller(portfolio, guard.tape, first, lines).tell(1 + len(others))
+    for account in others:
+        assert isinstance(recorder, Branching)
+        with recorder.another(account.label, account.parameters) as sink:
+            own = Guard(sink)
+            own.claim()
+            own.attempt(partial(_Teller(portfolio, own.tape, account, lines).tell, 1 + len(others)))
 
 
 def version() -> str:
     """The engine's version, as a run's `engine` names it."""
     return f"vectorbt {importlib.import_module('vectorbt').__version__}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """Columns with one cash: their places in the portfolio, and the account's value and cash on every bar."""
+
+    columns: list[int]
+    label: str
+    parameters: Mapping[str, Any]
+    values: Any
+    cash: Any
+    start: Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,27 +128,26 @@ class Column:
 class _Teller:
     """Walks the portfolio's rows in time, and its columns in each."""
 
-    def __init__(self, portfolio: Any, tape: Tape, lines: list[_Line]) -> None:
-        names, closes = (
-            portfolio.wrapper.columns,
-            portfolio.close.to_numpy().reshape(len(portfolio.close), -1),
-        )
-        self._tape, self._lines = tape, lines
+    def __init__(self, portfolio: Any, tape: Tape, account: _Account, lines: list[_Line]) -> None:
+        names = portfolio.wrapper.columns
+        closes = portfolio.close.to_numpy().reshape(len(portfolio.close), -1)
+        self._tape, self._account = tape, account
+        self._lines = [line for line in lines if line.column in account.columns]
         self._times: list[int] = portfolio.wrapper.index.as_unit("ns").asi8.tolist()
-        self._columns = [Column(_symbol(name, at), closes[:, at]) for at, name in enumerate(names)]
-        self._values = portfolio.value().to_numpy().reshape(len(self._times), -1).sum(axis=1)
-        self._cash = portfolio.cash().to_numpy().reshape(len(self._times), -1).sum(axis=1)
-        self._start = exact(_total(portfolio.init_cash))
-        self._requests = _by_row(portfolio.logs.records.to_dict("records"))
-        self._ended = _profits(portfolio.exit_trades.records.to_dict("records"))
+        self._columns = {at: Column(_symbol(names[at], at), closes[:, at]) for at in account.columns}
+        self._requests = _by_row(_of(account, portfolio.logs.records))
+        self._ended = _profits(_of(account, portfolio.exit_trades.records))
         enums: Any = importlib.import_module("vectorbt.portfolio.enums")
         self._reasons = list(enums.OrderStatusInfo._fields)
         self._texts: list[str] = list(enums.status_info_desc)
         self._size_types = list(enums.SizeType._fields)
 
-    def tell(self) -> None:
+    def tell(self, accounts: int) -> None:
+        if accounts > 1:
+            which = {"Account": self._account.label, "Accounts": accounts, **self._account.parameters}
+            self._tape.setting(self._times[0], "Account", which, "One of several accounts of a portfolio")
         for row, time in enumerate(self._times):
-            for column in self._columns:
+            for column in self._columns.values():
                 self._tape.bar(time, column.symbol, {"Close": number(column.closes[row])})
             for line in self._lines:
                 symbol = self._columns[line.column].symbol
@@ -164,15 +198,15 @@ class _Teller:
             self._tape.cancelled(time, order, self._reasons[info], remaining)
 
     def _close(self, time: int, row: int) -> None:
-        holdings = [column.holding(row) for column in self._columns]
+        holdings = [column.holding(row) for column in self._columns.values()]
         for holding in holdings:
             if holding.quantity:
                 self._tape.marked(time, holding)
         unrealized = sum((Decimal(holding.unrealized or 0) for holding in holdings), _ZERO)
-        value, cash = exact(self._values[row]), exact(self._cash[row])
-        total = value - self._start
+        value, cash = exact(self._account.values[row]), exact(self._account.cash[row])
+        total = value - self._account.start
         figures = map(figure, (value, cash, total, total - unrealized, unrealized))
-        cause = self._tape.bar_of(self._columns[-1].symbol)
+        cause = self._tape.bar_of(self._columns[self._account.columns[-1]].symbol)
         self._tape.account(time, Account(*figures), "Bar", cause)
 
 
@@ -191,6 +225,11 @@ def _is_purchase(request: Mapping[str, Any]) -> bool:
     value, price = float(request["value"]), float(request["val_price"])
     scale = {_TARGETS: 1.0, _TARGETS + 1: 1 / price, _TARGETS + 2: value / price}[kind] if price else 1.0
     return units * scale > float(request["position"])
+
+
+def _of(account: _Account, records: Any) -> list[dict[str, Any]]:
+    """The records of an account's columns."""
+    return records[records["col"].isin(account.columns)].to_dict("records")
 
 
 def _by_row(records: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
@@ -217,8 +256,37 @@ def _symbol(name: Any, at: int) -> str:
     return str(name) if isinstance(name, str) else f"column{at}" if name is None else str(name)
 
 
-def _total(cash: Any) -> Number:
-    return cash.sum() if hasattr(cash, "sum") else cash
+def _accounts(portfolio: Any) -> list[_Account]:
+    """The accounts of a portfolio: its groups where they share their cash, else its columns."""
+    wrapper, by = portfolio.wrapper, None if portfolio.cash_sharing else False
+    names = wrapper.grouper.get_columns(group_by=by)
+    groups = list(wrapper.grouper.get_groups(group_by=by))
+    value, cash = (_table(read(group_by=by)) for read in (portfolio.value, portfolio.cash))
+    starts = _table(portfolio.get_init_cash(group_by=by)).reshape(-1)
+    found: list[_Account] = []
+    for at, name in enumerate(names):
+        columns = [column for column, group in enumerate(groups) if group == at]
+        series = (value[:, at], cash[:, at], exact(starts[at]))
+        found.append(_Account(columns, _symbol(name, at), _levels(names, at), *series))
+    return found
+
+
+def _table(values: Any) -> Any:
+    """Rows of bars and columns of accounts, whatever shape the engine gives to a single one."""
+    numpy: Any = importlib.import_module("numpy")
+    found = numpy.asarray(values)
+    return found.reshape(len(found), -1) if found.ndim else found.reshape(1, 1)
+
+
+def _levels(names: Any, at: int) -> dict[str, Any]:
+    """The parts of a column's name that have names themselves: a sweep's parameters."""
+    parts: tuple[Any, ...] = names[at] if isinstance(names[at], tuple) else (names[at],)
+    found: dict[str, Any] = {}
+    for level, part in zip(names.names, parts, strict=True):
+        if level is not None:
+            same = sum(each.split("#")[0] == str(level) for each in found)
+            found[f"{level}#{same + 1}" if same else str(level)] = part
+    return scalars(found)
 
 
 def _lines(portfolio: Any, indicators: Mapping[str, Any]) -> Iterator[_Line]:
@@ -228,7 +296,7 @@ def _lines(portfolio: Any, indicators: Mapping[str, Any]) -> Iterator[_Line]:
         for line, frame in _outputs(name, indicator).items():
             values = frame.to_numpy().reshape(len(frame), -1)
             if values.shape != shape:
-                raise ValueError(
+                raise Unrecordable(
                     f"the indicator {name!r} has the shape {values.shape}, the portfolio {shape}"
                 )
             for column in range(shape[1]):
