@@ -191,20 +191,66 @@ def test_one_file_of_a_built_project_can_be_named(tmp_path: Path, builder: Build
     assert project.contract("Ledger").deployable
 
 
-@pytest.mark.parametrize(
-    ("builder", "folder"), [(foundry, "src"), (hardhat, "contracts"), (hardhat_split, "contracts")]
-)
+PLACED = [(foundry, "src"), (hardhat, "contracts"), (hardhat_split, "contracts")]
+
+
+def changed(root: Path, folder: str) -> Path:
+    """A project one of whose sources was edited after the build."""
+    file = root / folder / "Ledger.sol"
+    file.write_text(file.read_text().replace("= 7;", "= 8;"))
+    os.utime(file, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns + 10**10))
+    return file
+
+
+@pytest.mark.parametrize(("builder", "folder"), PLACED)
 def test_artifacts_of_a_source_that_changed_are_not_used(
     tmp_path: Path, builder: Builder, folder: str
 ) -> None:
-    root = builder(tmp_path / "p")
-    changed = root / folder / "Ledger.sol"
-    changed.write_text(changed.read_text().replace("= 7;", "= 8;"))
-    os.utime(changed, ns=(changed.stat().st_atime_ns, changed.stat().st_mtime_ns + 10**10))
+    file = changed(builder(tmp_path / "p"), folder)
     with pytest.raises(CompileError, match=r"do not match .*Ledger\.sol, and no compiler fits") as caught:
-        compile_project(root)
+        compile_project(file)
     assert caught.value.details is not None
     assert caught.value.details["kind"] == "STALE_ARTIFACTS"
+
+
+def with_metadata(root: Path) -> Path:
+    """A Hardhat project whose output says which sources each contract was made from."""
+    path = hardhat(root) / "artifacts/build-info/b.json"
+    build = json.loads(path.read_text())
+    for name, contracts in build["output"]["contracts"].items():
+        for told in contracts.values():
+            told["metadata"] = json.dumps({"sources": {name: {}}})
+    put(path, build)
+    return root
+
+
+@pytest.mark.parametrize(("builder", "folder"), [(foundry, "src"), (with_metadata, "contracts")])
+def test_the_artifacts_of_other_files_are_still_used(tmp_path: Path, builder: Builder, folder: str) -> None:
+    root = builder(tmp_path / "p")
+    changed(root, folder)
+    project = compile_project(root)
+    assert project.unbuilt == (f"{folder}/Ledger.sol",)
+    assert "Ledger.sol" in project.warnings[0]
+    assert "Build the project again" in project.warnings[0]
+    assert project.names() == ["Halves", "Quarters", "Spread", "User"]
+    assert "Ledger" not in {contract.name for contract in project.contracts}
+
+
+def test_artifacts_in_nested_folders_are_read(tmp_path: Path) -> None:
+    root = foundry(tmp_path / "p")
+    (root / "out" / "04-deep").mkdir()
+    (root / "out" / "Ledger.sol").rename(root / "out" / "04-deep" / "Ledger.sol")
+    project = compile_project(root)
+    assert (project.origin, project.unbuilt) == ("Foundry artifacts in out/", ())
+    assert named(project, "Ledger").deployable
+
+
+def test_what_foundry_toml_skips_needs_no_artifact(tmp_path: Path) -> None:
+    root = foundry(tmp_path / "p")
+    (root / "src" / "New7702.sol").write_text("pragma solidity ^0.8.0; contract New {}")
+    assert compile_project(root).unbuilt == ("src/New7702.sol",)
+    (root / "foundry.toml").write_text('[profile.default]\nskip = ["*/*7702*"]\n')
+    assert compile_project(root).unbuilt == ()
 
 
 def test_a_source_that_was_touched_but_not_changed_is_up_to_date(tmp_path: Path) -> None:
@@ -235,7 +281,8 @@ def test_a_source_that_was_never_built_is_not_covered_by_artifacts(tmp_path: Pat
     root = foundry(tmp_path / "p")
     (root / "src" / "New.sol").write_text("pragma solidity ^0.8.0; contract New {}")
     with pytest.raises(CompileError, match=r"do not match src/New\.sol"):
-        compile_project(root)
+        compile_project(root / "src" / "New.sol")
+    assert compile_project(root).unbuilt == ("src/New.sol",)
 
 
 def test_the_cache_says_which_of_several_builds_made_an_artifact(tmp_path: Path) -> None:

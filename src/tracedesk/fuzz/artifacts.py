@@ -35,6 +35,7 @@ class Reading:
     """What artifacts hold, and the sources that changed since they were made."""
 
     contracts: tuple[Contract, ...]
+    """Those whose sources are as they were."""
     sources: Mapping[str, Source]
     origin: str
     stale: tuple[str, ...] = ()
@@ -70,18 +71,22 @@ def foundry(root: Path, out: str, reach: Reach = ANYWHERE) -> Reading | None:
     sources: dict[str, Source] = {}
     contracts: dict[str, Contract] = {}
     stale: dict[str, None] = {}
-    for path in _oldest_first(folder, "*/*.json"):
+    for path in _oldest_first(folder, "**/*.json"):
         if path.parent.name == "build-info":
             continue
         described = _load(path, reach, f"{path.parent.name}/{path.name}")
         contract = _foundry_contract(path, described, tables, builds.get(path.relative_to(folder).as_posix()))
         if contract is None:
             continue
-        contracts[contract.qualified] = contract
-        unknown = [path for path in contract.source_ids.values() if path not in sources]
+        unknown = [path for path in (*contract.source_ids.values(), *contract.needs) if path not in sources]
         sources |= {path: source for path in unknown for source in _on_disk(root, path, reach)}
-        stale |= dict.fromkeys(_changed(described, path, sources))
-    if not contracts:
+        changed = tuple(_changed(described, path, sources))
+        stale |= dict.fromkeys(changed)
+        if changed:
+            contracts.pop(contract.qualified, None)
+        else:
+            contracts[contract.qualified] = contract
+    if not contracts and not stale:
         return None
     ordered = tuple(contracts[name] for name in sorted(contracts))
     return Reading(ordered, sources, f"Foundry artifacts in {out}/", tuple(stale))
@@ -144,7 +149,8 @@ def _foundry_contract(
     version = metadata.at("compiler").at("version").text()
     init, runtime = code_of(described.at("bytecode")), code_of(described.at("deployedBytecode"))
     abi = abi_of(described.at("abi"))
-    return Contract(name, table[number], "solidity", abi, init, runtime, table, version)
+    needs = tuple(name for name, _ in metadata.at("sources").items())
+    return Contract(name, table[number], "solidity", abi, init, runtime, table, version, needs)
 
 
 def _on_disk(root: Path, path: str, reach: Reach) -> Iterator[Source]:
@@ -179,13 +185,20 @@ def hardhat(root: Path, reach: Reach = ANYWHERE) -> Reading | None:
         if path.name.endswith(".output.json"):
             continue
         reading = build_info(path, root, reach)
-        contracts |= {contract.qualified: contract for contract in reading.contracts}
-        sources |= reading.sources
-        # A later build replaces what an earlier one said of the same source.
+        # A later build replaces an earlier one of the same source.
         stale = {name: None for name in stale if name not in reading.sources} | dict.fromkeys(reading.stale)
-    if not contracts:
+        contracts = {name: each for name, each in contracts.items() if each.path not in reading.sources}
+        current = (each for each in reading.contracts if not _is_stale(each, reading.stale))
+        contracts |= {contract.qualified: contract for contract in current}
+        sources |= reading.sources
+    if not contracts and not stale:
         return None
     return Reading(tuple(contracts.values()), sources, "Hardhat artifacts in artifacts/", tuple(stale))
+
+
+def _is_stale(contract: Contract, stale: tuple[str, ...]) -> bool:
+    """Whether a source of the contract changed; any source where the build does not list them by contract."""
+    return bool(set(contract.needs or stale) & set(stale))
 
 
 def build_info(path: Path, root: Path, reach: Reach = ANYWHERE) -> Reading:

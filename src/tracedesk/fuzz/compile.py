@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from tracedesk.foreign import listed
 from tracedesk.fuzz import artifacts, braces, solidity, vyper
 from tracedesk.fuzz.artifacts import Reading
 from tracedesk.fuzz.imports import Settings, settings_of
@@ -24,6 +25,8 @@ _MOST: Final = 2_000
 """Files of a folder that are compiled at once."""
 _DEEPEST: Final = 64
 """Folders inside each other that are searched for sources."""
+_SOME: Final = 6
+"""Files that a warning names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,8 @@ class _Compiled:
     sources: Mapping[str, Source]
     targets: tuple[str, ...]
     origin: str
+    unbuilt: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def _project(root: Path, *parts: _Compiled) -> Project:
@@ -118,6 +123,8 @@ def _project(root: Path, *parts: _Compiled) -> Project:
         sources,
         tuple(target for part in parts for target in part.targets),
         ", ".join(part.origin for part in parts),
+        tuple(name for part in parts for name in part.unbuilt),
+        tuple(warning for part in parts for warning in part.warnings),
     )
 
 
@@ -129,7 +136,9 @@ def _folder(folder: Path, options: Options, reach: Reach) -> Project:
     root = root_of(folder, reach)
     settings = settings_of(root, options.remappings, reach)
     bases = [root / name for name in settings.folders] if folder == root and settings.folders else [folder]
-    files = [file for base in bases for file in _files(base)]
+    # A folder of tests may lie in the folder of sources.
+    found = dict.fromkeys(file for base in bases for file in _files(base))
+    files = [file for file in found if not settings.skips.match(_below(file, root))]
     if len(files) > _MOST:
         raise CompileError(
             "NO_SOURCE", f"path: {folder.name} holds more than {_MOST} contracts; name one folder or file."
@@ -159,44 +168,76 @@ def _files(folder: Path) -> Iterator[Path]:
 def _solidity(
     files: tuple[Path, ...], root: Path, settings: Settings, options: Options, reach: Reach
 ) -> _Compiled:
-    """Artifacts when they are there and up to date, else a compiler."""
-    names = tuple(Path(os.path.relpath(file, root)).as_posix() for file in files)
+    """Artifacts file by file where they are up to date, and a compiler for the other files."""
     # What the caller decides about the compiler, artifacts cannot answer.
     reading = _built(root, settings, reach) if options.use_artifacts and not options.choices else None
-    lacking = _lacking(reading, names, files, reach) if reading is not None else ()
-    if reading is not None and not lacking:
-        return _read(reading, names)
+    if reading is None:
+        return _with_solc(files, root, settings, options, reach)
+    named = {file: _below(file, root) for file in files}
+    lacking = _lacking(reading, named, reach)
+    if not lacking:
+        return _read(reading, tuple(named.values()))
     try:
-        at_hand = compilers(options.places, root, options.budget)
-        held = withheld(options.places, root)
-        made = solidity.compile_files(files, root, settings, at_hand, options.choices, reach, held)
-        return _Compiled(*made)
+        made = _with_solc(lacking, root, settings, options, reach)
     except CompileError as fault:
-        if lacking and reading is not None and fault.details and fault.details["kind"] == "NO_COMPILER":
+        return _partly(reading, named, lacking, fault)
+    return _joined(_read(reading, tuple(named.values())), made)
+
+
+def _with_solc(
+    files: tuple[Path, ...], root: Path, settings: Settings, options: Options, reach: Reach
+) -> _Compiled:
+    at_hand = compilers(options.places, root, options.budget)
+    held = withheld(options.places, root)
+    return _Compiled(*solidity.compile_files(files, root, settings, at_hand, options.choices, reach, held))
+
+
+def _partly(
+    reading: Reading, named: Mapping[Path, str], lacking: tuple[Path, ...], fault: CompileError
+) -> _Compiled:
+    """The files with current artifacts, when the others do not compile; refuses when there are none."""
+    unbuilt = tuple(named[file] for file in lacking)
+    if len(unbuilt) == len(named):
+        if fault.details and fault.details["kind"] == "NO_COMPILER":
             raise CompileError(
                 "STALE_ARTIFACTS",
-                f"{reading.origin} do not match {lacking[0]}, and no compiler fits. Build the project again "
+                f"{reading.origin} do not match {unbuilt[0]}, and no compiler fits. Build the project again "
                 f"(forge build or hardhat compile). {fault.message}",
-                stale=list(lacking),
-            ) from None
-        raise
+                stale=list(unbuilt),
+            )
+        raise fault
+    some = listed(list(unbuilt[:_SOME])) + (f" and {len(unbuilt) - _SOME} more" if unbuilt[_SOME:] else "")
+    warning = (
+        f"{some}: left out, for {reading.origin} do not match and it does not compile. Build the project "
+        f"again (forge build or hardhat compile). {fault.message}"
+    )
+    return replace(_read(reading, tuple(named.values())), unbuilt=unbuilt, warnings=(warning,))
+
+
+def _joined(read: _Compiled, made: _Compiled) -> _Compiled:
+    """Artifacts with what was compiled beside them, which comes first."""
+    fresh = {contract.qualified: contract for contract in made.contracts}
+    kept = {contract.qualified: contract for contract in read.contracts if contract.path not in made.targets}
+    sources = {**read.sources, **made.sources}
+    targets = tuple(dict.fromkeys((*read.targets, *made.targets)))
+    origin = f"{read.origin}, {made.origin}"
+    return _Compiled(tuple({**kept, **fresh}.values()), sources, targets, origin)
+
+
+def _below(file: Path, root: Path) -> str:
+    return Path(os.path.relpath(file, root)).as_posix()
 
 
 def _built(root: Path, settings: Settings, reach: Reach) -> Reading | None:
     return artifacts.foundry(root, settings.out, reach) or artifacts.hardhat(root, reach)
 
 
-def _lacking(
-    reading: Reading, names: tuple[str, ...], files: tuple[Path, ...], reach: Reach
-) -> tuple[str, ...]:
-    """Files that the artifacts do not know, or know as they were."""
+def _lacking(reading: Reading, named: Mapping[Path, str], reach: Reach) -> tuple[Path, ...]:
+    """The files with contracts of which the artifacts hold none, or none that is up to date."""
     covered = {path for contract in reading.contracts for path in _names(reading, contract)}
-    unknown = [
-        name
-        for name, file in zip(names, files, strict=True)
-        if name not in covered and _has_contract(reach.read(file, name))
-    ]
-    return (*unknown, *reading.stale)
+    return tuple(
+        file for file, name in named.items() if name not in covered and _has_contract(reach.read(file, name))
+    )
 
 
 def _names(reading: Reading, contract: Contract) -> Iterator[str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from tracedesk.foreign import named, quoted
+from tracedesk.fuzz import foundry_toml
 from tracedesk.fuzz.braces import hidden
+from tracedesk.fuzz.foundry_toml import Profile, Skips
 from tracedesk.fuzz.pragma import Pragma, pragmas
 from tracedesk.fuzz.project import CompileError, Source
 from tracedesk.fuzz.reach import ANYWHERE, LARGEST_SETTINGS, Reach
@@ -59,24 +59,29 @@ class Settings:
     out: str = "out"
     compiler: dict[str, Any] = field(default_factory=dict[str, Any])
     """Of solc's settings: evmVersion, optimizer, viaIR."""
+    skips: Skips = field(default_factory=Skips)
+    """Files that are compiled only where others import them."""
+    profile: Profile = field(default_factory=Profile)
 
 
 def settings_of(root: Path, extra: Iterable[str] = (), reach: Reach = ANYWHERE) -> Settings:
     """The caller's remappings, then those of remappings.txt, of foundry.toml, and of the libraries."""
-    profile = _foundry(root, reach)
+    profile = foundry_toml.read(root, reach)
     lines = (_text(root / "remappings.txt", reach) or "").splitlines()
-    told = [*extra, *(line for line in lines if line.strip()), *_strings(profile, "remappings")]
+    told = [*extra, *(line for line in lines if line.strip()), *profile.strings("remappings")]
     if len(told) > _MOST_REMAPPINGS:
         raise CompileError(
             "BAD_PROJECT", f"remappings: there are more than {_MOST_REMAPPINGS:,}; remove what is not used."
         )
     remappings = [_kept(Remapping.of(text), root, reach) for text in told]
     known = {(remapping.context, remapping.prefix) for remapping in remappings}
-    libraries = _strings(profile, "libs") or ["lib"]
+    libraries = profile.strings("libs") or ["lib"]
     remappings += [r for r in _inferred(root, libraries, reach) if (r.context, r.prefix) not in known]
-    folders = [_folder(profile, key, root, reach) for key in ("src", "test")] if profile else []
+    folders = [profile.folder(key, root, reach) for key in ("src", "test")] if profile else []
     present = tuple(name for name in folders if (root / name).is_dir())
-    return Settings(tuple(remappings), present, _folder(profile, "out", root, reach), _compiler(profile))
+    out = profile.folder("out", root, reach)
+    skips = Skips.of(profile.strings("skip"))
+    return Settings(tuple(remappings), present, out, _compiler(profile), skips, profile)
 
 
 def _text(path: Path, reach: Reach) -> str | None:
@@ -89,64 +94,18 @@ def _text(path: Path, reach: Reach) -> str | None:
         raise CompileError("BAD_PROJECT", f"{path.name}: is not UTF-8; save it as UTF-8.") from None
 
 
-def _foundry(root: Path, reach: Reach) -> dict[str, Any]:
-    text = _text(root / "foundry.toml", reach)
-    if text is None:
-        return {}
-    try:
-        profiles: Any = tomllib.loads(text).get("profile", {})
-    except (ValueError, RecursionError) as fault:
-        raise CompileError("BAD_PROJECT", f"foundry.toml: not TOML: {fault}") from None
-    name = os.environ.get("FOUNDRY_PROFILE", "default")
-    if not isinstance(profiles, dict):
-        raise _bad("profile", "a table, such as [profile.default]")
-    found: dict[str, Any] = {"is": "foundry"}
-    for profile in ("default", name):
-        table: Any = cast("dict[str, Any]", profiles).get(profile, {})
-        if not isinstance(table, dict):
-            raise _bad(f"profile.{profile}", "a table")
-        found |= cast("dict[str, Any]", table)
-    return found
-
-
-def _bad(key: str, expected: str) -> CompileError:
-    return CompileError("BAD_PROJECT", f"foundry.toml: {key} must be {expected}.")
-
-
-def _strings(profile: Mapping[str, Any], key: str) -> list[str]:
-    value: Any = profile.get(key, [])
-    items = cast("list[Any]", value) if isinstance(value, list) else [value]
-    if not all(isinstance(item, str) and "\0" not in item for item in items):
-        raise _bad(key, "a list of text")
-    return items
-
-
-def _folder(profile: Mapping[str, Any], key: str, root: Path, reach: Reach) -> str:
-    name: Any = profile.get(key, key)
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise _bad(key, "the name of a folder")
-    reach.keep(root / name, f"foundry.toml: {key}: {named(name[:120])}")
-    if not (root / name).resolve().is_relative_to(root):
-        # Else a project could have every folder of the machine walked through.
-        raise _bad(key, "a folder of the project")
-    return name
-
-
 def _kept(remapping: Remapping, root: Path, reach: Reach) -> Remapping:
     reach.keep(root / remapping.target, f"remappings: {named(str(remapping)[:120])}")
     return remapping
 
 
-def _compiler(profile: Mapping[str, Any]) -> dict[str, Any]:
+def _compiler(profile: Profile) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if "evm_version" in profile:
-        found["evmVersion"] = str(profile["evm_version"]).lower()
-    if profile.get("optimizer"):
-        runs: Any = profile.get("optimizer_runs", 200)
-        if not isinstance(runs, int) or not 0 <= runs < 2**32:
-            raise _bad("optimizer_runs", "a whole number")
-        found["optimizer"] = {"enabled": True, "runs": runs}
-    if profile.get("via_ir"):
+    if "evm_version" in profile.values:
+        found["evmVersion"] = profile.text("evm_version", "").lower()
+    if profile.flag("optimizer", False):
+        found["optimizer"] = {"enabled": True, "runs": profile.number("optimizer_runs", 200, 2**32 - 1)}
+    if profile.flag("via_ir", False):
         found["viaIR"] = True
     return found
 

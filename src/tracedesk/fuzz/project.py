@@ -114,6 +114,8 @@ class Contract:
     source_ids: Mapping[int, str] = field(default_factory=dict[int, str])
     """The paths behind the numbers of the source maps."""
     compiler: str = ""
+    needs: tuple[str, ...] = ()
+    """The sources that it was made from, where the compiler says so."""
 
     @property
     def qualified(self) -> str:
@@ -137,6 +139,9 @@ class Project:
     """The paths that were asked for; other sources were only imported."""
     origin: str = ""
     """Where the codes came from, in words."""
+    unbuilt: tuple[str, ...] = ()
+    """Files that were asked for and have neither a current artifact nor a compiler that takes them."""
+    warnings: tuple[str, ...] = ()
 
     def contract(self, name: str) -> Contract:
         """The contract of a name, or of `path:Name`; raises with the names there are."""

@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,7 +53,8 @@ def compile_files(
     contracts: list[Contract] = []
     for compiler, members in groups.items():
         wanted = {part: sources.known[part] for name in members for part in sources.closure(name)}
-        contracts += _compiled(compiler, wanted, settings, choices)
+        made = _compiled(compiler, wanted, settings, choices)
+        contracts += [replace(each, needs=sources.closure(each.path)) for each in made]
     unique = {contract.qualified: contract for contract in contracts}
     labels = ", ".join(compiler.label for compiler in groups)
     return tuple(unique.values()), sources.known, names, labels
@@ -140,7 +142,18 @@ def _contract(name: str, path: str, told: Told, ids: Mapping[int, str], compiler
     """One contract as standard JSON describes it."""
     evm = told.at("evm")
     init, runtime = code_of(evm.at("bytecode")), code_of(evm.at("deployedBytecode"))
-    return Contract(name, path, "solidity", abi_of(told.at("abi")), init, runtime, ids, compiler)
+    abi = abi_of(told.at("abi"))
+    return Contract(name, path, "solidity", abi, init, runtime, ids, compiler, _needs(told.at("metadata")))
+
+
+def _needs(told: Told) -> tuple[str, ...]:
+    """The sources that a contract's metadata lists; none where the output has no metadata."""
+    if not told:
+        return ()
+    try:
+        return tuple(json.loads(told.text())["sources"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise told.refusal("the metadata of a contract") from None
 
 
 def abi_of(told: Told) -> Abi:
