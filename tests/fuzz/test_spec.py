@@ -241,11 +241,12 @@ def test_contracts_that_share_a_name_are_told_apart_by_path() -> None:
     assert [code["id"] for code in made.document["codes"]] == ["Bank.sol:Bank", "b/Bank.sol:Bank"]
 
 
-def test_the_only_contract_with_tests_is_chosen_and_several_must_be_named() -> None:
+def test_the_only_contract_with_tests_is_chosen_and_the_first_of_several_with_a_warning() -> None:
     token = contract("Token", "Token.sol", (entry("mint", "uint256"),))
     assert built(Config(), token, contract()).contract.name == "Bank"
-    with pytest.raises(ToolError, match="name one of Bank, Other"):
-        built(Config(), contract(), contract("Other"))
+    found = built(Config(), token, contract(), contract("Other"))
+    assert found.contract.name == "Bank"
+    assert "first of several; name one of Token, Bank, Other" in found.warnings[0]
     with pytest.raises(ToolError, match="There are: Bank"):
         built(Config(), name="Bnak")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from tracedesk.cli.console import Console, Failed, Misuse, pass_console, short_path, size_text, table
-from tracedesk.cli.fuzz_exit import FALSIFIED, FuzzGroup
+from tracedesk.cli.fuzz_exit import FALSIFIED, UNDECIDED, FuzzGroup
 
 if TYPE_CHECKING:
     from tracedesk.fuzz.bench import Bench
@@ -50,7 +50,7 @@ def fuzz() -> None:
 
 
 @fuzz.command()
-@click.argument("path", type=_ANY)
+@click.argument("path", type=_ANY, default=Path())
 @_contract
 @_config
 @click.option("--test-mode", type=click.Choice(_MODES), help="What counts as a failure [default: property].")
@@ -58,6 +58,7 @@ def fuzz() -> None:
 @click.option("--seed", type=int, metavar="S", help="The seed; one worker and one seed give one outcome.")
 @click.option("--test-limit", type=int, metavar="N", help="Calls in all [default: 50000].")
 @click.option("--seq-len", type=int, metavar="N", help="Calls of a sequence [default: 100].")
+@click.option("--fuzz-runs", type=click.IntRange(1), metavar="N", help="Calls of each Foundry fuzz test.")
 @click.option("--timeout", type=int, metavar="S", help="Seconds in all.")
 @click.option("--corpus", type=_FOLDER, metavar="DIR", help="A corpus to begin with and to add to.")
 @click.option(
@@ -75,6 +76,7 @@ def run(
     test_mode: str | None,
     seq_len: int | None,
     test_limit: int | None,
+    fuzz_runs: int | None,
     corpus: Path | None,
     replay: Path | None,
     serve: bool,
@@ -82,18 +84,25 @@ def run(
     trusted: bool,
     **keys: Any,
 ) -> int:
-    """Fuzz the contract at PATH: a .sol or .vy file, a Foundry or Hardhat project, or solc's JSON.
+    """Fuzz PATH: a .sol or .vy file, a Foundry or Hardhat project, or solc's JSON [default: this folder].
 
-    The campaign runs in a process of its own, where `tracedesk serve` of the same home finds it. Ctrl-C ends
-    it. Exit code 1 when a test was falsified, 2 when the campaign could not begin or did not end properly.
+    A Foundry project without --contract runs every suite, in turn, and ends with a table. A campaign against
+    one contract runs in a process of its own, where `tracedesk serve` of the same home finds it. Ctrl-C ends
+    it. Exit code 1 when a test was falsified; 2 when a test has no verdict (an unsupported cheatcode), or the
+    run could not begin or did not end properly.
     """
     started = monotonic()
-    from tracedesk.cli.fuzz_run import Run
-    from tracedesk.fuzz.launch import Request, checked
+    from tracedesk.fuzz.launch import Request, checked, runs_suites
 
     given = {"testMode": test_mode, "seqLen": seq_len, "testLimit": test_limit, **keys}
+    given["fuzzRuns"] = fuzz_runs
     given["corpusDir"] = None if corpus is None else str(corpus.absolute())
-    reading = _configured(file, given)
+    # What only a campaign has asks for one.
+    is_campaign = serve or any(each is not None for each in (contract, corpus, replay))
+    all_suites = not is_campaign and runs_suites(path, test_mode, file)
+    if all_suites:
+        given["testMode"] = "foundry"
+    reading = _configured(file, given, path)
     _refuse_foreign(reading.config, trusted)
     request = checked(
         Request(
@@ -111,6 +120,12 @@ def run(
     console.json = console.json or reading.config.output == "json"
     for warning in request.warnings:
         console.note(f"Warning: {warning}")
+    if all_suites:
+        from tracedesk.cli import fuzz_suites
+
+        return fuzz_suites.run(console, request)
+    from tracedesk.cli.fuzz_run import Run
+
     job = Run(console, _home(console), request, port=port, serve=serve)
     return asyncio.run(job.main())
 
@@ -134,14 +149,15 @@ def replay(
 ) -> int:
     """Execute recorded sequences on the contract at PATH: files or folders in Echidna's format.
 
-    Exit code 1 when a sequence fails a test, 2 when none could be executed.
+    Exit code 1 when a sequence fails a test, 2 when none could be executed, or a cheatcode is not supported.
     """
     bench = _bench(console, path, contract, file, trusted)
     replayed = _replayed(console, bench, _sequences(console, bench, files), trace)
     failed = [name for name, outcome in replayed if outcome["failures"]]
     document = {"sequences": [{"file": name, **outcome} for name, outcome in replayed], "failed": failed}
     console.answer(document, "\n".join(_replay_lines(replayed)))
-    return FALSIFIED if failed else 0
+    is_open = any(outcome.get("unsupported") for _, outcome in replayed)
+    return FALSIFIED if failed else UNDECIDED if is_open else 0
 
 
 @fuzz.command()
@@ -300,10 +316,10 @@ def _home(console: Console) -> Home:
     return Home.open(console.settings().home)
 
 
-def _configured(file: Path | None, keys: dict[str, Any]) -> Any:
+def _configured(file: Path | None, keys: dict[str, Any], path: Path) -> Any:
     from tracedesk.fuzz.launch import configured
 
-    return configured(file, keys)
+    return configured(file, keys, path)
 
 
 def _refuse_foreign(config: Config, trusted: bool) -> None:
@@ -328,7 +344,7 @@ def _bench(console: Console, path: Path, contract: str | None, file: Path | None
 
     budget = Budget(_limits(console))
     go_on_in_a_child(budget)
-    config: Config = _configured(file, {}).config
+    config: Config = _configured(file, {}, path).config
     _refuse_foreign(config, trusted)
     bench = Bench.compiled(path, contract, config, budget, trusted=trusted)
     bench.seconds = _LONGEST
@@ -391,6 +407,8 @@ def _test_id(bench: Bench, name: str) -> str:
 
 
 def _replay_lines(replayed: list[tuple[str, dict[str, Any]]]) -> Generator[str]:
+    from tracedesk.fuzz.unsupported import words
+
     for name, outcome in replayed:
         yield name
         for row in outcome["transactions"]:
@@ -400,6 +418,8 @@ def _replay_lines(replayed: list[tuple[str, dict[str, Any]]]) -> Generator[str]:
             yield f"    {line}"
         for failure in outcome["failures"]:
             yield f"  breaks {failure['test']} ({failure.get('reason', '')})"
+        for row in outcome.get("unsupported", ()):
+            yield f"  cannot judge {row['test']}: {words(row['names'])} is not supported"
 
 
 def _asked(console: Console, ask: Any) -> Any:

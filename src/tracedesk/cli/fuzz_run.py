@@ -102,10 +102,13 @@ class Run:
         target = result.Target.of(native.read(folder.spec.read_bytes()))
         points: dict[str, Any] = json.loads(folder.points.read_bytes()) if folder.points.exists() else {}
         document = result.document(state, points, target, engine)
+        for warning in document["warnings"]:
+            if warning not in self._request.warnings:
+                self._console.note(f"Warning: {warning}")
         self._console.answer(document, "\n".join(self._words(folder, state, target)))
         if falsified(state):
             return FALSIFIED
-        return UNDECIDED if result.trouble(state) else 0
+        return UNDECIDED if result.trouble(state) or document["unsupported"] else 0
 
     def _words(self, folder: Folder, state: Mapping[str, Any], target: result.Target) -> list[str]:
         found = list(result.lines(state, target, native.engine()))

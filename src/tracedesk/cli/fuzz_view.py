@@ -14,7 +14,7 @@ State = Mapping[str, Any]
 EVERY: Final = 10.0
 """Seconds between lines that only say how far it is."""
 _TESTS: Final = 30
-_STYLES: Final = {"solved": "bold red", "shrinking": "red", "passed": "green", "fuzzing": ""}
+_STYLES: Final = {"solved": "bold red", "shrinking": "red", "passed": "green", "unsupported": "yellow"}
 
 
 class View(AbstractContextManager["View"], Protocol):

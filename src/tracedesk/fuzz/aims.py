@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tracedesk.foreign import listed
 from tracedesk.fuzz import oracles
 from tracedesk.fuzz.abi import Member, selector
 from tracedesk.fuzz.config import Config
@@ -95,6 +94,13 @@ class Known:
         kept = [oracle for oracle in found if oracle.kind != "assertion" or oracle.function in called]
         return [*kept, *oracles.of_the_campaign(config, self.codes[main.code].name, main.address)]
 
+    def reverts(self, aims: Sequence[Aim]) -> list[Oracle]:
+        """Tests that no call of a sequence reverts, where Foundry's `fail_on_revert` asks for them."""
+        if self.config.mode != "foundry" or not self.config.fail_on_revert:
+            return []
+        called = ((aim, id) for aim in aims for id in aim.functions if id not in self.fuzz_tests(aim.code))
+        return [oracles.never_reverts(id, self.codes[aim.code].name, aim.address) for aim, id in called]
+
     def warnings(self, codes: Iterable[str]) -> list[str]:
         """What of these contracts cannot be called."""
         return [f"{problem}. The function is left out." for code in codes for problem in self.left_out[code]]
@@ -126,11 +132,14 @@ def _all_of(aim: Aim, known: Known) -> Aim:
 
 
 def _foundry(document: Mapping[str, Any], known: Known, main: Aim, engine: Engine, budget: Budget) -> Aimed:
-    """Invariants are tried against what `setUp()` left and the test contract names; tests against nothing."""
+    """Invariants are tried against what `setUp()` left and the test contract names; tests against nothing.
+
+    Where there are both, these are the invariants' aims: tests run in campaigns of their own.
+    """
     own = known.members[main.code]
     tests = known.fuzz_tests(main.code)
     if not any(oracles.is_test(member, known.config) for member in own):
-        return Aimed((Aim(main.address, main.code, tests),), _FRESH)
+        return Aimed((Aim(main.address, main.code, tests),), _fresh(known.config, len(tests)))
     site = Site(document, engine, budget)
     named = site.named(main.address, {member.signature: member.id for member in own})
     there = {address: code for address, code in site.contracts() if code in known.codes}
@@ -141,8 +150,14 @@ def _foundry(document: Mapping[str, Any], known: Known, main: Aim, engine: Engin
     ]
     is_own_aim = not aims or main.address in named.contracts or main.address in named.selectors
     functions = tuple(_selected(known, main.address, main.code, named)) if is_own_aim else ()
-    warnings = [*_unknown(named, there), *_without(tests)]
-    return Aimed((Aim(main.address, main.code, functions), *aims), _senders(known, named), tuple(warnings))
+    warnings = tuple(_unknown(named, there))
+    return Aimed((Aim(main.address, main.code, functions), *aims), _senders(known, named), warnings)
+
+
+def _fresh(config: Config, count: int) -> dict[str, Any]:
+    """The call of a test: on what `setUp()` left, from the account that deployed it."""
+    runs = {"test_limit": min(config.fuzz_runs * count, 2**53)} if config.fuzz_runs else {}
+    return {**_FRESH, "senders": [config.property_sender], **runs}
 
 
 def _selected(known: Known, address: str, code: str, named: Named) -> Iterator[str]:
@@ -172,9 +187,3 @@ def _unknown(named: Named, there: Mapping[str, str]) -> Iterator[str]:
     for address in sorted(named.contracts | set(named.selectors)):
         if address not in there:
             yield f"targetContracts(): no contract of the project stands at {address}; it is not called."
-
-
-def _without(tests: Sequence[str]) -> Iterator[str]:
-    if tests:
-        names = listed(tests[:6]) + (f" and {len(tests) - 6} more" if len(tests) > 6 else "")
-        yield f"{names}: left out, since invariants are tried; set prefix to test to try the tests instead."

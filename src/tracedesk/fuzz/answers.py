@@ -17,6 +17,7 @@ State = Mapping[str, Any]
 """`{"status": the answer of campaign_status, "tests": tests with their sequences}`."""
 
 FAILED: Final = ("solved", "shrinking")
+UNSUPPORTED: Final = "unsupported"
 _ROOM: Final = 400
 """Tokens kept free for what surrounds a list."""
 
@@ -34,10 +35,10 @@ def fitting(rows: Sequence[Any], budget: int) -> list[Any]:
 
 
 def status(state: State, budget: int) -> dict[str, Any]:
-    """What `campaign_status` says: failing tests first when not all fit."""
+    """What `campaign_status` says: failing tests first, then those without a verdict, when not all fit."""
     answer = dict(state["status"])
     tests: Sequence[Mapping[str, Any]] = answer["tests"]
-    ordered = sorted(tests, key=lambda test: test["status"] not in FAILED)
+    ordered = sorted(tests, key=lambda test: (test["status"] not in FAILED, test["status"] != UNSUPPORTED))
     kept = fitting(ordered, budget)
     names = {test["name"] for test in kept}
     answer["tests"] = [test for test in tests if test["name"] in names]

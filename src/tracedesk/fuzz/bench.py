@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tracedesk.foreign import quoted
-from tracedesk.fuzz import native, traces
+from tracedesk.fuzz import native, traces, unsupported
 from tracedesk.fuzz.config import Config
 from tracedesk.fuzz.limits import Budget
 from tracedesk.fuzz.native import Campaign, Engine
@@ -24,9 +24,7 @@ def campaign_of(engine: Engine, document: str, budget: Budget | None = None) -> 
     except engine.LimitError as fault:
         raise budget.deployment_stopped(*fault.args) from None
     except engine.UnsupportedError as fault:
-        message, names = fault.args
-        remedy = "Avoid them in what prepares the tests, or run these tests with forge."
-        raise invalid("UNSUPPORTED_CHEATCODES", f"contract: {message}. {remedy}", cheatcodes=names) from None
+        raise unsupported.refusal(*fault.args) from None
     except engine.DeployError as fault:
         raise invalid(
             "DEPLOYMENT_FAILED", f"contract: the deployment failed: {quoted(str(fault))}."

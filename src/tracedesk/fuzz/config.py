@@ -114,6 +114,20 @@ class Config:
     """Text of the target's constructor arguments, as in a call."""
     panic_codes: tuple[int, ...] = (0x01,)
     """Panic codes that fail an assertion."""
+    fuzz_runs: int | None = None
+    """Calls of each of Foundry's fuzz tests; none leaves it to the limit of all calls."""
+    fail_on_revert: bool = False
+    """Whether a reverting call of a sequence fails Foundry's invariants."""
+    internal_expect_revert: bool = False
+    """Whether `vm.expectRevert` holds for a revert at its own depth too, as forge allows on request."""
+    evm_version: str = "osaka"
+    chain_id: int = 1
+    block_number: int = 4_370_000
+    block_timestamp: int = 1_524_785_992
+    block_gas_limit: int = 2**63 - 1
+    base_fee: int = 0
+    coinbase: str = address(0)
+    prevrandao: str = "0x" + "00" * 32
 
     @property
     def worker_count(self) -> int:
@@ -319,6 +333,7 @@ _KEYS: Final[Mapping[str, tuple[str, Parser]]] = {
     "format": ("output", _or_none(_choice("text", "json", "none"))),
     "constructorArgs": ("constructor_args", _text),
     "panicCodes": ("panic_codes", _each(_between(0, 0xFF))),
+    "fuzzRuns": ("fuzz_runs", _or_none(_between(1, 2**32))),
     "rpcUrl": ("", _no_fork),
     "rpcBlock": ("", _no_fork),
 }
@@ -443,6 +458,9 @@ def of(document: Mapping[str, Any], base: Config | None = None) -> Reading:
             warnings += [f"{key}: has no effect; {_IGNORED[key]}."] if key in _IGNORED else []
         else:
             strange.append(key)
+    if "test_limit" in found:
+        # A limit of all calls is one of Foundry's fuzz tests too, unless their runs are given beside it.
+        found = {"fuzz_runs": None, **found}
     config = replace(base or Config(), **found)
     _check(config)
     warnings += [_strange(key) for key in strange[:_UNKNOWN]]

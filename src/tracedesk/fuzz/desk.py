@@ -217,7 +217,7 @@ class Campaigns:
             "campaign_id": folder.id,
             "contract": status["contract"],
             "tests": tests[:100],
-            "warnings": list(request.warnings),
+            "warnings": list(status.get("warnings", ())),
             "ref": status["ref"],
         }
 
@@ -227,7 +227,10 @@ class Campaigns:
         file = _inside(jail, args["config"], "config") if "config" in args else None
         keys = {key: args.get(key) for key in _KEYS}
         reading = configured(
-            file, {**args.get("options", {}), **{k: v for k, v in keys.items() if v is not None}}
+            file,
+            {**args.get("options", {}), **{k: v for k, v in keys.items() if v is not None}},
+            path,
+            self.settings.folders(),
         )
         config = self._allowed(jail, reading.config)
         request = Request(

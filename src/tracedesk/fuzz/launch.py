@@ -54,11 +54,39 @@ class Request:
         return Budget(self.limits, self.config.timeout_s, self.started)
 
 
-def configured(file: Path | None, keys: Mapping[str, Any]) -> configs.Reading:
-    """A configuration file with single keys of Echidna laid over it."""
-    base = configs.read(file) if file is not None else configs.Reading(Config())
-    over = configs.of({key: value for key, value in keys.items() if value is not None}, base.config)
-    return replace(over, warnings=(*base.warnings, *over.warnings))
+def configured(
+    file: Path | None, keys: Mapping[str, Any], path: Path | None = None, within: tuple[Path, ...] = ()
+) -> configs.Reading:
+    """A configuration file with single keys of Echidna laid over it.
+
+    In the mode `foundry`, both lie over the `foundry.toml` of the project that `path` belongs to.
+    """
+    given = {key: value for key, value in keys.items() if value is not None}
+    reading = _laid_over(configs.Reading(Config()), file, given)
+    if reading.config.mode != "foundry" or path is None:
+        return reading
+    from tracedesk.fuzz import foundry_settings
+    from tracedesk.fuzz.reach import Reach
+
+    return _laid_over(foundry_settings.configured(path, Reach(within)), file, given)
+
+
+def _laid_over(base: configs.Reading, file: Path | None, given: Mapping[str, Any]) -> configs.Reading:
+    read = configs.read(file, base.config) if file is not None else configs.Reading(base.config)
+    over = configs.of(given, read.config)
+    return replace(over, warnings=(*base.warnings, *read.warnings, *over.warnings))
+
+
+def runs_suites(path: Path, mode: str | None, file: Path | None) -> bool:
+    """Whether a path without a contract means every Foundry suite there, not one campaign."""
+    if mode is not None or file is not None:
+        return mode == "foundry"
+    from tracedesk.fuzz import foundry_toml
+    from tracedesk.fuzz.compile import root_of
+
+    folder = path.absolute() if path.is_dir() else path.absolute().parent
+    is_foundry = (root_of(folder) / foundry_toml.NAME).is_file()
+    return is_foundry and (path.is_dir() or path.name.endswith(".t.sol"))
 
 
 def checked(request: Request) -> Request:

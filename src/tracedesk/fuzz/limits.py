@@ -31,6 +31,8 @@ class Limits:
     """Gas of each constructor, and of `setUp()`."""
     journal_mb: int = 128
     """MiB of state changes and logs of a transaction, and of touched state; workers share them."""
+    suite_seconds: int = 300
+    """Seconds that the tests of one Foundry suite may take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ class Engine(Protocol):
     SpecError: type[ValueError]
     DeployError: type[RuntimeError]
     UnsupportedError: type[RuntimeError]
+    """A `DeployError` by a cheatcode that is not there: its message, and the names."""
     LimitError: type[RuntimeError]
 
     def Campaign(self, spec: str, seconds: float | None = None) -> Campaign: ...

@@ -18,6 +18,10 @@ _PREFIXES: Final[dict[Mode, tuple[str, ...]]] = {
     "foundry": ("invariant", "statefulFuzz", "test"),
 }
 _TEST: Final = "test"
+FAIL_FORM: Final = "testFail"
+GONE: Final = (
+    "Foundry has removed testFail*. Name it test_RevertIf_… and expect the revert with vm.expectRevert."
+)
 OVERFLOW: Final = 0x11
 EVENTS: Final = "AssertionFailed(..)"
 FLOWS: Final = "Integer (over/under)flow"
@@ -59,18 +63,27 @@ def prefixes(config: Config) -> tuple[str, ...]:
 
 def is_test(member: Member, config: Config) -> bool:
     """Whether a function is a test that is asked, and so is not called as part of a sequence."""
-    asked = tuple(each for each in prefixes(config) if config.mode != "foundry" or not _is_of_calls(each))
+    asked = tuple(each for each in prefixes(config) if config.mode != "foundry" or not is_of_calls(each))
     return not member.types and member.form == "abi" and member.name.startswith(asked)
 
 
 def is_fuzz_test(member: Member, config: Config) -> bool:
     """Whether a function is one of Foundry's tests, which are called, each time on what setUp() left."""
-    if config.mode != "foundry" or member.form != "abi" or member.name.startswith("testFail"):
+    if config.mode != "foundry" or member.form != "abi" or member.name.startswith(FAIL_FORM):
         return False
-    return member.name.startswith(tuple(each for each in prefixes(config) if _is_of_calls(each)))
+    return member.name.startswith(tuple(each for each in prefixes(config) if is_of_calls(each)))
 
 
-def _is_of_calls(prefix: str) -> bool:
+def removed(config: Config, members: Sequence[Member]) -> list[str]:
+    """A sentence for each test in a form that Foundry itself refuses."""
+    if config.mode != "foundry":
+        return []
+    found = (member.signature for member in members if member.name.startswith(FAIL_FORM))
+    return [f"{quoted(signature)}: not run. {GONE}" for signature in found]
+
+
+def is_of_calls(prefix: str) -> bool:
+    """Whether a prefix names tests that are called, not asked."""
     return prefix.startswith(_TEST)
 
 
@@ -108,6 +121,12 @@ def of_the_campaign(config: Config, contract: str, address: str) -> list[Oracle]
     if config.mode == "overflow":
         return [Oracle(FLOWS, "overflow", FLOWS, contract, address, panics=(OVERFLOW,))]
     return []
+
+
+def never_reverts(function: str, contract: str, address: str) -> Oracle:
+    """A test that fails when a call of a function reverts."""
+    name = f"fail_on_revert: {function}"
+    return Oracle(f"{name} at {address}", "assertion", name, contract, address, function, "success")
 
 
 def _foundry(config: Config, oracle: Any, members: Sequence[Member]) -> list[Oracle]:

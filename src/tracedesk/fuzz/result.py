@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tracedesk.fuzz import native, reproducers
-from tracedesk.fuzz.answers import FAILED, failures, falsified
+from tracedesk.fuzz.answers import FAILED, UNSUPPORTED, failures, falsified
 from tracedesk.fuzz.native import Engine
 from tracedesk.fuzz.target import WAIT, Target
+from tracedesk.fuzz.unsupported import words
 
 State = Mapping[str, Any]
 WAYS: Final = 3
@@ -27,13 +28,21 @@ def document(state: State, coverage: Mapping[str, Any], target: Target, engine: 
         "calls": status["calls"],
         "seconds": status["elapsedSeconds"],
         "falsified": len(falsified(state)),
-        "tests": [_test(test, target, engine) for test in state["tests"]],
+        "unsupported": not_judged(state),
+        "warnings": list(status.get("warnings", ())),
+        "tests": [_test(state, test, target, engine) for test in state["tests"]],
         "coverage": dict(coverage),
     }
 
 
-def _test(test: Mapping[str, Any], target: Target, engine: Engine) -> dict[str, Any]:
+def not_judged(state: State) -> list[str]:
+    """The tests without a verdict, for they need cheatcodes that are not supported."""
+    return [test["name"] for test in state["tests"] if test["status"] == UNSUPPORTED]
+
+
+def _test(state: State, test: Mapping[str, Any], target: Target, engine: Engine) -> dict[str, Any]:
     sequence: Sequence[Mapping[str, Any]] | None = test.get("sequence")
+    found = failures(state, test) if test["type"] != "optimization" else []
     shown: dict[str, Any] = {
         "contract": test["contract"],
         "name": test["name"],
@@ -42,10 +51,18 @@ def _test(test: Mapping[str, Any], target: Target, engine: Engine) -> dict[str, 
         "reason": test.get("reason"),
         "type": test["type"],
         "transactions": [_transaction(tx, target, engine) for tx in sequence] if sequence else None,
+        "failures": [_failure(each, target, engine) for each in found],
+        "unsupported": test.get("unsupported", []),
     }
     if test["type"] == "optimization":
         shown["value"] = test.get("value")
     return shown
+
+
+def _failure(failure: Mapping[str, Any], target: Target, engine: Engine) -> dict[str, Any]:
+    """One way in which a test fails."""
+    transactions = [_transaction(tx, target, engine) for tx in failure["sequence"]]
+    return {"reason": failure.get("reason"), "transactions": transactions}
 
 
 def _transaction(tx: Mapping[str, Any], target: Target, engine: Engine) -> dict[str, Any]:
@@ -105,6 +122,8 @@ def verdict(test: Mapping[str, Any]) -> str:
     """A test's state in words."""
     if test["type"] == "optimization":
         return f"best value {test['value']}" if test.get("value") is not None else "no value yet"
+    if test["status"] == UNSUPPORTED:
+        return f"unsupported ({words(test['unsupported'])})"
     if test["status"] in FAILED:
         reason = f" ({test['reason']})" if test.get("reason") else ""
         return f"failed{reason}{', still being shortened' if test['status'] == 'shrinking' else ''}"

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tracedesk.foreign import quoted
-from tracedesk.fuzz import audit, corpus_files, coverage, native
+from tracedesk.fuzz import answers, audit, corpus_files, coverage, native, reproducers, unsupported
 from tracedesk.fuzz.audit import AuditLog
 from tracedesk.fuzz.bench import campaign_of
+from tracedesk.fuzz.beside import Beside
 from tracedesk.fuzz.config import Config
 from tracedesk.fuzz.coverage import CoverageView
 from tracedesk.fuzz.diary import Diary
@@ -92,7 +93,9 @@ class Session:
         self._rates: deque[tuple[float, int]] = deque(maxlen=_WINDOW)
         self._found: dict[str, int] = {}
         self._saved: set[int] = set()
-        self._warnings = [*plan.warnings, *spec.warnings]
+        self._warnings = [*plan.warnings, *project.warnings, *spec.warnings]
+        self._tested = frozenset(test["function"] for test in spec.document["tests"] if test["function"])
+        self._beside = Beside.of(project, spec, self.config, engine, self._budget)
         self._executed_at = 0.0
         self._reported = _Report()
         self._end_reason: str | None = None
@@ -113,8 +116,9 @@ class Session:
 
     def run(self) -> None:
         """Start the workers and keep what they find until they have ended."""
-        self._start_workers()
         try:
+            self._beside.run(self._note_beside)
+            self._start_workers()
             self._watch()
             self._finish()
         finally:
@@ -138,6 +142,21 @@ class Session:
             self._write_reports()
             done = self._clock.monotonic()
             self._reported = _Report(done, status["coverage_points"], SHARE * (done - now))
+
+    def _note_beside(self, failure: Mapping[str, Any]) -> None:
+        """Keep a test that failed beside the invariants as the failures of the workers are kept."""
+        now = self._clock.now_ns()
+        calls = reproducers.calls(failure["sequence"], self.target, self.engine)
+        data = {
+            "test": failure["test"],
+            "reason": failure["reason"],
+            "sequence": [row["call"] for row in calls],
+        }
+        seq = self._diary.note("PropertyFalsified", now, {"worker": 0, **data})
+        self._found.setdefault(failure["test"], seq)
+        self._diary.flush()
+        with self.ring_lock:
+            self.ring.push("PropertyFalsified", 0, now, {**data, "ref": self._diary.ref(seq)})
 
     def _start_workers(self) -> None:
         """Threads inherit how nice their maker is: the workers are made by one that steps back first."""
@@ -223,7 +242,7 @@ class Session:
 
     def _save_reproducers(self, status: Mapping[str, Any]) -> None:
         """Failing sequences and best values as files: as found, and again when they were made shorter."""
-        for failure in status["failures"]:
+        for failure in (*status["failures"], *self._beside.failures):
             part = "reproducers" if failure["shrunk_by"] is not None else "reproducers-unshrunk"
             self._save(part, failure["sequence"])
         for test in status["tests"]:
@@ -239,9 +258,11 @@ class Session:
     def _finish(self) -> None:
         self._drain()
         status = native.read(self.campaign.status())
-        self._end_reason = self._end_reason or _end_of(status, self.config, self._budget)
+        self._end_reason = self._end_reason or _end_of(
+            status, self.config, self._budget, self.spec.document["test_limit"]
+        )
         summary = {"calls": status["calls"], "reason": self._end_reason}
-        verdicts = {test["name"]: test["status"] for test in status["tests"]}
+        verdicts = {test["name"]: test["status"] for test in (*status["tests"], *self._beside.tests)}
         self._diary.note("CampaignEnded", self._clock.now_ns(), {**summary, "tests": verdicts})
         self._publish()
         self._write_reports()
@@ -268,6 +289,7 @@ class Session:
     def stop(self, reason: str) -> None:
         """Ask the workers to end; `run` returns when they have."""
         self._end_reason = self._end_reason or reason
+        self._beside.stop()
         self.campaign.stop()
 
     # --- what tools ask
@@ -275,16 +297,18 @@ class Session:
     def state(self, status: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Everything that answers are made from."""
         now = status or native.read(self.campaign.status())
-        tests = [{**self._test(test), "sequence": test.get("sequence")} for test in now["tests"]]
+        known = (*now["tests"], *self._beside.tests)
+        tests = [{**self._test(test), "sequence": test.get("sequence")} for test in known]
         return {
             "status": self._status(now, tests),
             "tests": tests,
-            "failures": now["failures"],
+            "failures": [*now["failures"], *self._beside.failures],
             "source": self.spec.contract.path,
         }
 
     def _status(self, now: Mapping[str, Any], tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         shown = [{k: v for k, v in test.items() if k not in _HIDDEN} for test in tests]
+        warnings = [*self._warnings, *unsupported.warnings(now["functions"], self._tested)]
         return {
             "campaign_id": self.folder.id,
             "contract": self.target.main.contract,
@@ -295,7 +319,7 @@ class Session:
             "startedAt": format(self.plan.created_ns),
             "elapsedSeconds": round(now["elapsed_s"], 1),
             "calls": now["calls"],
-            "testLimit": self.config.test_limit,
+            "testLimit": self.spec.document["test_limit"],
             "callsPerSecond": self._rate(now),
             "sequences": now["sequences"],
             "reverts": now["reverts"],
@@ -307,7 +331,7 @@ class Session:
             "tests": shown,
             "prioritizedFunctions": self.steering.prioritized,
             "avoidedFunctions": self.steering.avoided,
-            **({"warnings": self._warnings} if self._warnings else {}),
+            **({"warnings": warnings} if warnings else {}),
             "ref": self._diary.ref(1),
         }
 
@@ -320,16 +344,18 @@ class Session:
 
     def _test(self, test: Mapping[str, Any]) -> dict[str, Any]:
         found = self._found.get(test["id"])
+        is_open = test["status"] == answers.UNSUPPORTED
         row = {
             "name": test["name"],
             "contract": test["contract"],
             "type": test["kind"],
-            "status": test["status"],
+            "status": "skipped" if unsupported.is_skip(test["unsupported"]) and is_open else test["status"],
             "reason": test.get("reason"),
             "value": test.get("value"),
             "calls": test.get("calls_at"),
             "length": len(test["sequence"]) if test.get("sequence") else None,
             "ref": self._diary.ref(found) if found else None,
+            "unsupported": test["unsupported"] or None,
         }
         kept = {key: value for key, value in row.items() if value is not None}
         return {**kept, "id": test["id"], "kind": test["kind"]}
@@ -360,8 +386,8 @@ class Session:
         }
 
 
-def _end_of(status: Mapping[str, Any], config: Config, budget: Budget) -> str:
-    if status["calls"] >= config.test_limit:
+def _end_of(status: Mapping[str, Any], config: Config, budget: Budget, limit: int) -> str:
+    if status["calls"] >= limit:
         return "the limit of calls was reached"
     if budget.is_over():
         return "the time was over"

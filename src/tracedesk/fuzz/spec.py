@@ -11,7 +11,8 @@ from tracedesk.foreign import listed, quoted
 from tracedesk.fuzz import aims, literals, native, oracles
 from tracedesk.fuzz.abi import Member, canonical_type, members, selector, usable
 from tracedesk.fuzz.aims import Aim, Known
-from tracedesk.fuzz.config import MAX_WORD, Config, address
+from tracedesk.fuzz.config import MAX_WORD, Config
+from tracedesk.fuzz.foundry_settings import FACTORY, FACTORY_CODE
 from tracedesk.fuzz.keccak import keccak
 from tracedesk.fuzz.limits import MIB, Budget
 from tracedesk.fuzz.linking import Linked, link
@@ -20,12 +21,6 @@ from tracedesk.fuzz.oracles import SET_UP
 from tracedesk.fuzz.project import Contract, Project
 from tracedesk.fuzz.refusals import invalid
 
-EVM: Final = "osaka"
-TIMESTAMP: Final = 1_524_785_992
-NUMBER: Final = 4_370_000
-GAS_LIMIT: Final = 2**63 - 1
-COINBASE: Final = address(0)
-CHAIN: Final = 1
 CHEATS: Final = "0x7109709ecfa91a80626ff3989d68f67f5b1dd12d"
 """Where Foundry's cheatcodes are."""
 
@@ -54,7 +49,7 @@ def build(
 ) -> Spec:
     """The specification of a campaign against one contract of a project."""
     budget = budget or Budget()
-    contract = choose(project, name, config)
+    contract, chosen = choose(project, name, config)
     linked = link(project, contract)
     codes = {_id(each, project): each for each in project.contracts if each.deployable}
     own = _id(contract, project)
@@ -72,7 +67,9 @@ def build(
             *_deploy_own(config, own, contract, engine),
             *_set_up(config, known.members[own]),
         ],
-        "predeploy": [{"address": place, "runtime": code} for place, code in linked.libraries.items()],
+        "predeploy": [
+            {"address": place, "runtime": code} for place, code in _predeployed(config, linked).items()
+        ],
         "all_contracts": config.all_contracts,
         "dictionary": literals.find((s.language, s.data) for s in project.sources.values()).document(),
         "cheats": True,
@@ -86,31 +83,40 @@ def build(
         "targets": [
             {"address": a.address, "code": a.code, "functions": list(a.functions)} for a in aimed.aims
         ],
-        "tests": [test.document() for test in tests],
+        "tests": [test.document() for test in (*tests, *known.reverts(aimed.aims))],
     }
     deployed = dict.fromkeys((*(aim.code for aim in named), *(aim.code for aim in aimed.aims)))
-    warnings = (*known.warnings(deployed), *aimed.warnings)
+    warnings = (
+        *chosen,
+        *oracles.removed(config, known.members[own]),
+        *known.warnings(deployed),
+        *aimed.warnings,
+    )
     return Spec(document, contract, codes, tuple(deployed), seed, warnings)
 
 
-def choose(project: Project, name: str | None, config: Config) -> Contract:
-    """The contract to test: the one named, the only one, or the only one with tests."""
+def choose(project: Project, name: str | None, config: Config) -> tuple[Contract, tuple[str, ...]]:
+    """The contract to test, with a warning where it was chosen among several: as in Echidna, the first one.
+
+    One that is named, the only one, or else the first with tests of the mode.
+    """
     if name is not None:
         found = project.contract(name)
         if not found.deployable:
             raise invalid(
                 "UNKNOWN_CONTRACT", f"contract: {name} has no code: it is abstract or an interface."
             )
-        return found
+        return found, ()
     there = project.candidates()
     if not there:
         raise invalid("UNKNOWN_CONTRACT", "path: no contract with code was found there.")
     tested = [c for c in there if any(_is_some_test(m, config) for m in members("", c))]
-    for some in (there, tested):
-        if len(some) == 1:
-            return some[0]
+    if len(there) == 1 or len(tested) == 1:
+        return (tested or list(there))[0], ()
+    chosen = (tested or list(there))[0]
     names = listed(project.names())
-    raise invalid("AMBIGUOUS_CONTRACT", f"contract: there are several contracts; name one of {names}.")
+    warning = f"contract: {quoted(chosen.qualified)} is tested, the first of several; name one of {names}."
+    return chosen, (warning,)
 
 
 def _is_some_test(member: Member, config: Config) -> bool:
@@ -131,7 +137,9 @@ def _limits(config: Config, seed: int) -> dict[str, Any]:
         "stop_on_fail": config.stop_on_fail,
         "coverage": config.coverage,
         "mode": config.mode,
-        "spec_id": EVM,
+        "foundry": config.mode == "foundry",
+        "internal_expect_revert": config.internal_expect_revert,
+        "spec_id": config.evm_version,
         "max_time_delay": config.max_time_delay,
         "max_block_delay": config.max_block_delay,
         "max_value": str(config.max_value),
@@ -142,13 +150,13 @@ def _limits(config: Config, seed: int) -> dict[str, Any]:
         "ffi": config.allow_ffi,
         "code_size": config.code_size,
         "block": {
-            "timestamp": TIMESTAMP,
-            "number": NUMBER,
-            "gas_limit": GAS_LIMIT,
-            "base_fee": 0,
-            "coinbase": COINBASE,
-            "prevrandao": "0x" + "00" * 32,
-            "chain_id": CHAIN,
+            "timestamp": config.block_timestamp,
+            "number": config.block_number,
+            "gas_limit": config.block_gas_limit,
+            "base_fee": config.base_fee,
+            "coinbase": config.coinbase,
+            "prevrandao": config.prevrandao,
+            "chain_id": config.chain_id,
         },
     }
 
@@ -157,6 +165,9 @@ def _accounts(config: Config, contract: Contract) -> dict[str, Any]:
     rich = dict.fromkeys((*config.senders, config.deployer, config.property_sender), config.balance_address)
     if _is_paid(contract):
         rich[config.deployer] = min(config.balance_address + config.balance_contract, MAX_WORD)
+    if config.mode == "foundry" and config.balance_contract:
+        # As in forge, the contract and its caller have it before anything is deployed.
+        rich |= dict.fromkeys((config.contract_address, config.deployer), config.balance_contract)
     return {
         "accounts": [{"address": each, "balance": str(balance)} for each, balance in rich.items()],
         "deployer": config.deployer,
@@ -209,6 +220,13 @@ def _event(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _predeployed(config: Config, linked: Linked) -> dict[str, str]:
+    if config.mode != "foundry":
+        return dict(linked.libraries)
+    # As in forge, the address of the cheatcodes has code, which is never run.
+    return {FACTORY: FACTORY_CODE, CHEATS: "00", **linked.libraries}
+
+
 def _deployments(project: Project, config: Config) -> list[tuple[str, Contract]]:
     return [(place, project.contract(name)) for place, name in config.deploy_contracts]
 
@@ -225,7 +243,7 @@ def _deploys(
 def _deploy_own(config: Config, id: str, contract: Contract, engine: Engine) -> Iterable[dict[str, Any]]:
     """What the contract is to hold comes with its creation where the constructor takes it, else after it."""
     args = _constructor_args(config, contract, engine)
-    held = config.balance_contract
+    held = 0 if config.mode == "foundry" else config.balance_contract
     paid = held if _is_paid(contract) else 0
     yield {"code": id, "address": config.contract_address, "args": args, "value": str(paid)}
     if held and not paid:

@@ -59,6 +59,8 @@ def executed(
     # Later calls are what a reader asks about; of many, the first ones give way.
     kept = fitting(shown[::-1], asked.budget)[::-1]
     answer: dict[str, Any] = {"transactions": kept, "failures": [_failure(f) for f in checked["failures"]]}
+    if checked["unsupported"]:
+        answer["unsupported"] = checked["unsupported"]
     if any(value is not None for value in checked["values"].values()):
         answer["values"] = checked["values"]
     if asked.trace and rows and rows[-1].get("trace"):
@@ -92,6 +94,7 @@ class Teller:
             "events": [self.event(log) for log in row["logs"][:_SHOWN]],
             "storage": [_slot(change) for change in row["storage"][:_SHOWN]],
             "created": row.get("created", [])[:_SHOWN],
+            "unsupported": row["unsupported"],
         }
         return shown | {key: value for key, value in optional.items() if value not in (None, [], "")}
 
