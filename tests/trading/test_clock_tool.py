@@ -213,11 +213,15 @@ def test_the_command_shows_the_range_and_the_user_s_symbols(tmp_path: Path) -> N
     shell.home.mkdir(exist_ok=True)
     drop(shell.home, "SPX", SPX)
     drop(shell.home, "BAD", "nonsense\n")
+    drop(shell.home, "spx-1d", SPX.replace("1999", "1998"))
     assert shell("market", "advance", "--to", "2018-12-31T15:00:00Z").code == 0
     shown = shell("market", "show", "--json").json
     assert shown["replay"] == {"from": "1999-01-04T14:30:00Z", "to": "2019-01-02T14:29:59.999999999Z"}
     assert shown["quotes"]["SPX"] == "2498.939941"
+    assert set(shown["refused"]) == {"BAD", "spx-1d.csv"}
     text = shell("market", "show").out
     assert "The replay runs from 1999-01-04T14:30:00Z to 2019-01-02T14:29:59.999999999Z.\n" in text
     assert "market/bars, 2018-12-31T14:30:00Z" in text
     assert "BAD.csv line 1: the columns must be" in text
+    assert "spx-1d.csv" in text
+    assert "name the file for one, in capitals" in text

@@ -47,7 +47,9 @@ def show(console: Console) -> None:
         document["replay"] = {"from": time.format(within.first_ns), "to": time.format(within.last_ns)}
         text += f"\nThe replay runs from {document['replay']['from']} to {document['replay']['to']}."
         rows = [*_embedded_quotes(now, settings), *_file_quotes(console, now, settings)]
-        document["quotes"] = {symbol: price for symbol, price, _ in rows}
+        document["quotes"] = {symbol: price for symbol, price, _ in rows if price}
+        refused = {name: reason for name, price, reason in rows if not price}
+        document |= {"refused": refused} if refused else {}
     console.answer(document, f"{text}\n\n{table(rows, ('SYMBOL', 'PRICE', 'FROM'))}" if rows else text)
 
 
@@ -66,18 +68,22 @@ def _file_quotes(console: Console, now: int, settings: Trading) -> list[tuple[st
     """Return the quotes of the first dropped files of bars, or why there are none."""
     import asyncio
 
+    from tracedesk.trading.sources.bar_files import files
     from tracedesk.trading.sources.build import files_folder
     from tracedesk.trading.sources.files import Files
 
     if "files" not in settings.providers.quotes:
         return []
     folder, place = files_folder(console.settings().home, settings.providers.folder)
-    symbols = sorted(path.stem for path in (folder / "bars").glob("*.csv"))
+    named, others = files(folder / "bars")
+    symbols = [path.stem for path in named]
     fetch = asyncio.run(Files(folder, place).quotes(symbols[:_SHOWN], now))
     known = [(s, str(q.price), f"{place}/bars, {time.format(q.as_of_ns)}") for s, q in fetch.values.items()]
     refused = [(s, "", error.message) for s, error in fetch.failures.items()]
+    remedy = "no symbol has this name; name the file for one, in capitals, such as SPY.csv"
+    unnamed = [(path.name, "", remedy) for path in others[:_SHOWN]]
     more = [("…", "", f"{len(symbols) - _SHOWN} more files")] if len(symbols) > _SHOWN else []
-    return [*known, *refused, *more]
+    return [*known, *refused, *unnamed, *more]
 
 
 def _is_open(now: int) -> bool:

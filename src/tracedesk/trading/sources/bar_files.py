@@ -155,12 +155,21 @@ def span(folder: Path) -> tuple[date, date] | None:
     Only the ends of a file are looked at; one whose ends do not read counts for nothing until it is mended.
     """
     found: list[date] = []
-    for path in sorted(folder.glob("*.csv")):
+    for path in files(folder)[0]:
         try:
             found += _ends(path.name, tables.read(path.name, path)[1])
         except (BadFile, OSError):
             continue
     return (min(found), max(found)) if found else None
+
+
+def files(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files that are named for a symbol, and those whose names no symbol can have."""
+    named: list[Path] = []
+    others: list[Path] = []
+    for path in sorted(folder.glob("*.csv")):
+        (named if shapes.SYMBOL.fullmatch(path.stem) else others).append(path)
+    return named, others
 
 
 def _ends(name: str, raw: bytes) -> list[date]:
