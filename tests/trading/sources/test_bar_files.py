@@ -6,6 +6,7 @@ import asyncio
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 import pytest
@@ -142,6 +143,44 @@ def test_what_does_not_read_is_refused_by_its_line(text: str, problem: str) -> N
     with pytest.raises(BadFile, match=r"^bars/X\.csv ") as caught:
         bars("bars/X.csv", text.encode())
     assert f"bars/X.csv {problem}" in str(caught.value)
+
+
+def test_damaged_files_are_read_or_refused_by_their_name_and_nothing_else() -> None:
+    random = Random(11)
+    texts = [
+        each.encode() for each in (YAHOO, YFINANCE, DOWNLOADED, STOOQ, POLISH, BULK, HEAD + KLINES, KLINES)
+    ]
+    pieces = [
+        b"9",
+        b".",
+        b",",
+        b'"',
+        b"\n",
+        b"/",
+        b"-",
+        b"\xff",
+        b"e",
+        b"null",
+        b"",
+        b"9" * 20,
+        b"9999-12-31",
+    ]
+    read_whole = 0
+    refusals: list[str] = []
+    for _ in range(2_000):
+        damaged = bytearray(random.choice(texts))
+        first = random.randrange(len(damaged))
+        damaged[first : first + random.randrange(3)] = random.choice(pieces)
+        try:
+            found = bars("bars/X.csv", bytes(damaged))
+        except BadFile as refused:
+            refusals.append(str(refused))
+            continue
+        rows = [found.row(at) for at in range(len(found.days))]
+        assert all(0 < row.low <= row.close <= row.high and row.volume >= 0 for row in rows)
+        read_whole += 1
+    assert [text for text in refusals if not text.startswith("bars/X.csv ")] == []
+    assert 100 < read_whole < 1_900
 
 
 def test_a_file_of_another_shape_is_refused_with_the_shapes_there_are(tmp_path: Path) -> None:
