@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import pytest
 
+from scripts.proof.record import Recorder
 from tests.judges.install import MARKET, PRICES
 from tests.judges.size import Size
 from tracedesk.market import ADJUSTED_PLACES, Dividend, Split, View, calendar
@@ -30,6 +31,8 @@ pytestmark = pytest.mark.judge
 
 D = Decimal
 HALF_A_CENT: Final = D("0.005")
+UNIT: Final = 10.0**-ADJUSTED_PLACES
+"""Rounding of our restated prices, and what sums and products of binary64 leave of a price of theirs."""
 VEGA: Final = ("vega_datasets-0.9.0-py3-none-any.whl", "vega_datasets/_data/stocks.csv")
 SKFOLIO: Final = ("skfolio-1.12.2-py3-none-any.whl", "skfolio/datasets/data/sp500_dataset.csv.gz")
 GOOGL: Final = ("gym_anytrading-2.0.0-py3-none-any.whl", "gym_anytrading/datasets/data/STOCKS_GOOGL.csv")
@@ -86,7 +89,9 @@ def history(symbol: str, interval: str, clock: str) -> History:
     return asyncio.run(Embedded().history(symbol, "max", interval, parse(clock).ns)).values[symbol]
 
 
-def test_monthly_closes_over_two_splits_are_those_of_vega(capsys: pytest.CaptureFixture[str]) -> None:
+def test_monthly_closes_over_two_splits_are_those_of_vega(
+    prove: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = list(csv.DictReader(io.StringIO(packed(*VEGA).decode())))
     worst: dict[str, tuple[Decimal, int]] = {}
     for symbol in ("AAPL", "GOOG"):  # Neither paid a dividend in these years; the others' closes hold theirs.
@@ -102,6 +107,7 @@ def test_monthly_closes_over_two_splits_are_those_of_vega(capsys: pytest.Capture
     with capsys.disabled():
         print("\nmonthly closes in shares of 2010, largest difference in dollars, months:", worst)
     assert all(most <= HALF_A_CENT and months > 60 for most, months in worst.values())
+    prove.record("trading-splits-vega", float(max(most for most, _ in worst.values())), seeds=[])
 
 
 def test_returns_around_each_split_are_those_of_skfolio() -> None:
@@ -127,9 +133,10 @@ def _dividend_days(symbol: str) -> set[str]:
 
 
 def test_random_bars_and_splits_are_restated_and_joined_as_pandas_does(
-    size: Size, capsys: pytest.CaptureFixture[str]
+    size: Size, prove: Recorder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cases = [_case(Random(seed)) for seed in range(size.of(judge=60, prove=600))]
+    seeds = range(size.of(judge=60, prove=600))
+    cases = [_case(Random(seed)) for seed in seeds]
     asked = {"cases": [_shown(*case) for case in cases], "frequencies": FREQUENCIES}
     worst = 0.0
     for (daily, splits), found in zip(cases, ask(_RESTATE, told=asked), strict=True):
@@ -139,16 +146,14 @@ def test_random_bars_and_splits_are_restated_and_joined_as_pandas_does(
             for bar, (day, *prices, volume) in zip(ours, rows[: len(ours)], strict=True):
                 assert format(bar.start_ns)[:10] == day
                 for own, other in zip((bar.open, bar.high, bar.low, bar.close), prices, strict=True):
-                    off = abs(float(own) - other)
-                    assert off <= 10.0**-ADJUSTED_PLACES + 1e-12 * other
-                    worst = max(worst, off / other)
+                    worst = max(worst, abs(float(own) - other) / (UNIT * (1 + other)))
                 days = sum(1 for each in daily if bar.start_ns <= each.start_ns)
                 assert abs(bar.volume - D(volume)) <= D("0.5") * days + D(volume) * D("1e-12")
             assert len(rows) - len(ours) in (0, 1)
     with capsys.disabled():
-        print(
-            f"\nrestated prices against pandas, {len(cases)} series, largest relative difference: {worst:.1e}"
-        )
+        print(f"\nrestated prices against pandas, {len(cases)} series, in 1e-12 (1 + price): {worst:.2f}")
+    assert worst <= 1
+    prove.record("trading-splits-pandas", worst, seeds=list(seeds))
 
 
 def _case(random: Random) -> tuple[list[Candle], list[Split]]:
