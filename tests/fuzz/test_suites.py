@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Generator
@@ -154,7 +155,7 @@ def test_a_test_that_needs_an_unsupported_cheatcode_is_neither_passed_nor_failed
     rows = rows_of(found, "Forks")
     assert rows["test_needs_a_fork()"]["unsupported"] == ["createSelectFork(string)"]
     assert "vm.expectRevert" in rows["testFail_old()"]["reason"]
-    assert found["error"] == "3 tests are unsupported"
+    assert found["error"] == "no verdict on some tests (3 unsupported)"
 
 
 def test_a_set_up_that_fails_is_the_failure_of_its_suite(shell: Shell) -> None:
@@ -179,7 +180,7 @@ def test_a_test_none_of_whose_runs_count_has_no_verdict(shell: Shell) -> None:
     place(shell, "Never")
     found = shell.json("run", code=2)
     assert "vm.assume rejected all 300 runs" in rows_of(found, "Never")["testFuzz_rejects(uint256)"]["reason"]
-    assert (found["success"], found["error"]) == (False, "1 tests are undecided")
+    assert (found["success"], found["error"]) == (False, "no verdict on some tests (1 undecided)")
 
 
 def test_people_see_a_line_for_each_suite_then_the_failures_and_a_table(shell: Shell) -> None:
@@ -229,3 +230,30 @@ def test_a_suite_of_one_file_can_be_named(shell: Shell) -> None:
     place(shell, "Good", "Bad")
     found = shell.json("run", "test/Good.vy", "--test-mode", "foundry")
     assert [each["suite"] for each in found["suites"]] == ["test/Good.vy:Good"]
+
+
+def test_a_suite_whose_process_dies_costs_no_other_one_its_verdict(shell: Shell) -> None:
+    place(shell, "Good", "Inv")
+    (shell.folder / "test" / "Last.vy").write_text(VM + GOOD)
+    (shell.folder / "foundry.toml").write_text("[invariant]\nruns = 4000000\ndepth = 500\n")
+    process = subprocess.Popen(
+        shell.command("run"), cwd=shell.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    # After the first suite no compiler runs, and the only child is the next suite.
+    assert process.stderr.readline().startswith("test/Good.vy:Good: 3 passed")
+    os.kill(_child(process), signal.SIGKILL)
+    out, err = process.communicate(timeout=BOUND)
+    assert process.returncode == 2
+    assert "test/Inv.vy:Inv invariant_true(): undecided (the suite's process was ended by SIGKILL" in out
+    assert "test/Last.vy:Last: 3 passed" in err
+
+
+def _child(process: subprocess.Popen[str]) -> int:
+    while process.poll() is None:
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True)
+        for line in listed.stdout.splitlines():
+            pid, parent = map(int, line.split())
+            if parent == process.pid:
+                return pid
+    raise AssertionError("the run ended before its suite")

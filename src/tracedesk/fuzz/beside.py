@@ -42,6 +42,8 @@ class Beside:
     def run(self, note: Callable[[Test], None]) -> None:
         """Run them to their end; each failure is noted as soon as its campaign has ended."""
         self.runner.ended = lambda: self._is_stopped
+        if not self.members:
+            return
         try:
             for status in self.runner.tests(self.members):
                 self._take(status, note)

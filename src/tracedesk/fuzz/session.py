@@ -49,6 +49,7 @@ WORKERS_NICE: Final = 12
 """How much nicer than the host its workers are, so that questions are answered first."""
 _WINDOW: Final = 10
 _HIDDEN: Final = ("id", "kind", "sequence")
+_STOPPED_ON_FAIL: Final = "a test failed, and stopOnFail is set"
 
 
 class _Report(NamedTuple):
@@ -118,6 +119,8 @@ class Session:
         """Start the workers and keep what they find until they have ended."""
         try:
             self._beside.run(self._note_beside)
+            if self.config.stop_on_fail and self._beside.failures:
+                self.stop(_STOPPED_ON_FAIL)
             self._start_workers()
             self._watch()
             self._finish()
@@ -392,7 +395,7 @@ def _end_of(status: Mapping[str, Any], config: Config, budget: Budget, limit: in
     if budget.is_over():
         return "the time was over"
     if config.stop_on_fail and any(test["status"] == "solved" for test in status["tests"]):
-        return "a test failed, and stopOnFail is set"
+        return _STOPPED_ON_FAIL
     return "every test was decided"
 
 

@@ -26,11 +26,14 @@ def document(outcomes: Sequence[Outcome], warnings: Sequence[str], unbuilt: Sequ
 def trouble(outcomes: Sequence[Outcome], unbuilt: Sequence[str]) -> str | None:
     """Why the verdict is incomplete; none when every test passed, failed or was skipped."""
     found = totals(outcomes)
-    parts = [
-        f"{found[status]} tests are {status}" for status in ("unsupported", "undecided") if found[status]
-    ]
-    parts += [f"{len(unbuilt)} files were not built"] if unbuilt else []
+    left = [f"{found[status]} {status}" for status in ("unsupported", "undecided") if found[status]]
+    parts = [f"no verdict on some tests ({', '.join(left)})"] if left else []
+    parts += [f"{_counted(len(unbuilt), 'file')} could not be built"] if unbuilt else []
     return "; ".join(parts) or None
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
@@ -43,7 +46,7 @@ def rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
     spent = sum(each.seconds for each in outcomes)
     return [
         *found,
-        (f"{len(outcomes)} suites", *(str(summed[status]) for status in STATUSES), f"{spent:.1f} s"),
+        (_counted(len(outcomes), "suite"), *(str(summed[status]) for status in STATUSES), f"{spent:.1f} s"),
     ]
 
 
