@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tracedesk import logs
 from tracedesk.config import Settings
 from tracedesk.contract import Toolset
-from tracedesk.primitives.memory import give_back_large_blocks
+from tracedesk.primitives.memory import give_back_large_blocks, trim_heap
 from tracedesk.toolsets import TOOLSETS
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def http(
             with _logged(desk, bind.base):
                 app, token = build_app(desk, bind, Room.of_process())
                 _settle()
-                async with _exercising(desk, exercised) as begin:
+                async with _trimming(), _exercising(desk, exercised) as begin:
 
                     def answers() -> None:
                         ready(bind.base, token)
@@ -118,7 +118,7 @@ def grpc(
             with _logged(desk, f"gRPC, {host}"):
                 guard, token = build_guard(desk, f"grpc://{host}")
                 _settle()
-                async with _exercising(desk, exercised) as begin:
+                async with _trimming(), _exercising(desk, exercised) as begin:
 
                     def answers(port: int) -> None:
                         ready(f"{host}:{port}", token)
@@ -174,6 +174,18 @@ def build_guard(desk: Desk, base: str, names: Any = None, behind_proxy: bool = F
     desk.secrets.add(token, "bearer")
     local = desk.settings.host in LOOPBACK
     return Guard(tokens, base, names or Names("http", 0), anonymous_reads=local and not behind_proxy), token
+
+
+@asynccontextmanager
+async def _trimming() -> AsyncGenerator[None]:
+    """Return memory that requests no longer use while the body runs."""
+    from tracedesk.primitives.supervision import persist
+
+    task = asyncio.create_task(persist("return of free memory", trim_heap))
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 @asynccontextmanager
