@@ -10,6 +10,7 @@ from tests.cli.conftest import Shell, make_shell
 from tests.support import run
 from tests.trading.desks import Agent, agent
 from tests.trading.loopback_broker import LoopbackBroker
+from tracedesk.payloads import Payloads
 
 LIMIT: Final = {
     "symbol": "IBM",
@@ -122,6 +123,22 @@ def test_a_step_that_cannot_be_is_refused_with_its_place_and_moves_nothing(tmp_p
                 assert (error["code"], error["details"]["path"]) == ("INVALID_INPUT", [place]), asked
                 assert text in error["message"]
             assert await count(found) == entries
+
+    run(main())
+
+
+def test_a_move_whose_evidence_cannot_be_kept_moves_nothing_and_may_be_sent_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent(tmp_path) as found:
+            await found.buy("IBM", 5)
+            entries, store = await count(found), found.trader.desk.payloads
+            found.trader.desk.payloads = Payloads(tmp_path / "payloads", largest=1)
+            error = (await found.refused("advance_clock", "on", to="2013-02-20T15:00:00Z"))["error"]
+            assert (error["code"], error["details"]["kind"]) == ("DATABASE_ERROR", "payloads_full")
+            assert await count(found) == entries
+            found.trader.desk.payloads = store
+            done = await found.call("advance_clock", "on", to="2013-02-20T15:00:00Z")
+            assert [entry["kind"] for entry in done["entries"]] == ["dividend", "clock"]
 
     run(main())
 

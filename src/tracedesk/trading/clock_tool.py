@@ -36,6 +36,9 @@ async def advance(trader: Trader, request: Request) -> bytes:
         return await trader.commit(lambda ledger: _commit(ledger, trader, request, step, within))
     except ClockError as fault:
         _refuse(_field(request.args), str(fault))
+    except clockwork.NoRoom as fault:
+        details = {"kind": "payloads_full", "retryable": True}
+        raise ToolError("DATABASE_ERROR", f"Nothing was moved: {fault}.", details) from None
 
 
 def _check_replay(trader: Trader) -> None:

@@ -18,6 +18,10 @@ SAMPLE: Final = "embedded"
 """The provider whose bars a move is judged on."""
 
 
+class NoRoom(LedgerError):
+    """The evidence of a move cannot be kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Advance:
     """A move that was made, and the entries it left."""
@@ -99,9 +103,7 @@ def _is_foreign(ledger: Ledger, account: str, symbol: str) -> bool:
 
 def _append(writer: Writer, payloads: Payloads, new: New, evidence: bytes) -> int:
     if evidence and payloads.put(evidence, must=True) is None:
-        raise LedgerError(
-            "the payload folder is full, and what a move rests on must be kept; run tracedesk prune"
-        )
+        raise NoRoom("the payload folder is full, and what a move rests on must be kept; run tracedesk prune")
     return writer.append(new)
 
 
