@@ -81,7 +81,7 @@ def _path() -> str:
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("bash")), reason="README's calls need curl")
 def test_every_call_of_the_readme_succeeds_as_it_is_printed(fresh: Served) -> None:
     commands = _calls(README)
-    assert sum(command.startswith("call ") for command in commands) == 6
+    assert sum(command.startswith("call ") for command in commands) == 7
     answers: dict[str, Any] = {}
     variables = ""
     for command in commands:
@@ -100,4 +100,5 @@ def test_every_call_of_the_readme_succeeds_as_it_is_printed(fresh: Served) -> No
     assert "593.9468" in README
     assert answers["trade_execute"]["execution"]["trades"][0]["price"] == 593.9468
     assert answers["trade_simulate"]["simulation"]["portfolio_after"]["cash"] == 94059.53
+    assert answers["advance_clock"]["to"] == "2012-12-03T21:00:00Z"
     assert answers["trace"]["root"].startswith("tracedesk://trading/ledger/")
