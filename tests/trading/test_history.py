@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tests.support import run
 from tests.trading.desks import Agent, agent
+from tests.trading.sources import loopback
 from tracedesk.journal.cursor import Cursor
 from tracedesk.primitives.time import parse
 from tracedesk.trading import clockwork
@@ -229,5 +230,21 @@ def test_on_a_splits_ex_date_volumes_count_in_the_new_shares(tmp_path: Path) -> 
             simulated = await found.call("trade_simulate", trades=[trade])
             (leg,) = simulated["simulation"]["trades"]
             assert leg["quantity"] == average // 10
+
+    run(main())
+
+
+def test_a_service_without_a_bar_in_the_period_is_refused_with_and_without_dates(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with loopback.running(loopback.ok({"symbols": {"ACME": []}})) as service:
+            table = {"providers": {"history": [service.url]}}
+            async with agent(tmp_path, table) as found:
+                for dates in ({}, {"start": "2012-01-03"}):
+                    asked = {"symbol": "ACME", "period": "1mo", "interval": "1d", **dates}
+                    error = (await found.refused("get_history", **asked))["error"]
+                    assert (error["code"], error.get("details", {}).get("path")) == (
+                        "DATA_UNAVAILABLE",
+                        ["start"],
+                    ), error
 
     run(main())

@@ -104,7 +104,7 @@ def _place(text: str | None, series: str, now_ns: int) -> Cursor:
 
 def _wanted(args: Mapping[str, Any], found: History, place: Cursor) -> Sequence[Candle]:
     start, end = args.get("start"), args.get("end")
-    if start is None and end is None:
+    if (start is None and end is None) or not found.candles:
         return found.candles
     last = place.upto if end is None else params.known_moment(end, "end", place.upto)
     first = found[0].start_ns if start is None else params.moment(start, "start")
