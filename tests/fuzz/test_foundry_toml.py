@@ -62,11 +62,12 @@ def test_a_named_profile_lies_over_the_default_and_its_tables_over_those_that_st
 
 
 def test_settings_that_are_not_heeded_are_named(tmp_path: Path) -> None:
-    toml = "[profile.default]\nisolate = true\n[invariant]\ncall_override = true\n"
+    toml = "[profile.default]\nisolate = true\n[invariant]\ncall_override = true\ntimeout = 9\n"
     told = configured(project(tmp_path, toml)).warnings
     assert [each.split(" is ")[0] for each in told] == [
         "foundry.toml: isolate",
         "foundry.toml: [invariant] call_override",
+        "foundry.toml: [invariant] timeout",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -221,9 +222,27 @@ def test_a_run_that_is_ended_reports_the_suites_that_it_finished(shell: Shell) -
 def test_a_suite_that_takes_longer_than_its_time_has_no_verdict(shell: Shell) -> None:
     place(shell, "Inv")
     (shell.folder / "foundry.toml").write_text("[invariant]\nruns = 4000000\ndepth = 500\n")
-    found = shell.json("run", "--timeout", 3, code=1)
+    shell.home.mkdir()
+    (shell.home / "tracedesk.toml").write_text("[fuzz.limits]\nsuite_seconds = 4\n")
+    done = shell.run("run", "--json")
+    found = json.loads(done.stdout)
     assert statuses(found, "Inv")["invariant_true()"] == "undecided"
     assert "the time was over" in rows_of(found, "Inv")["invariant_true()"]["reason"]
+    assert done.returncode in (1, 2)
+    assert found["success"] is False
+
+
+def test_the_timeout_holds_while_the_artifacts_are_read(shell: Shell) -> None:
+    folder = shell.folder / "out" / "A.sol"
+    folder.mkdir(parents=True)
+    (shell.folder / "out" / "build-info").mkdir()
+    (shell.folder / "out" / "build-info" / "b.json").write_text('{"source_id_to_path": {"0": "test/A.sol"}}')
+    (shell.folder / "test" / "A.sol").write_text("contract A {}")
+    (folder / "A.json").write_text('{"abi": [' + "1," * 500_000 + "1]}")
+    for number in range(1_000):
+        os.link(folder / "A.json", folder / f"A{number}.json")
+    error = shell.json("run", "--timeout", 1, code=2)["error"]
+    assert "1 s of the campaign were over during the compilation" in error["message"]
 
 
 def test_a_suite_of_one_file_can_be_named(shell: Shell) -> None:

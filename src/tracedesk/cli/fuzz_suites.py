@@ -14,7 +14,7 @@ from tracedesk.fuzz.launch import Request
 from tracedesk.fuzz.limits import MIB
 from tracedesk.fuzz.project import Project
 from tracedesk.fuzz.refusals import invalid
-from tracedesk.fuzz.suite_process import Interrupts, Plan
+from tracedesk.fuzz.suite_process import Interrupts, Plan, until
 from tracedesk.fuzz.suites import Outcome
 from tracedesk.hosts.confined import limit_own_memory
 from tracedesk.primitives.text import sanitize_terminal
@@ -28,7 +28,8 @@ def run(console: Console, request: Request) -> int:
     # The suites' processes are forks of this one and have the same limit.
     limit_own_memory(request.limits.memory_mb * MIB)
     chosen, _ = options(request.config, trusted=request.trusted, budget=request.budget)
-    project = compile_project(request.path, chosen)
+    with until(request.budget, "the compilation"):
+        project = compile_project(request.path, chosen)
     found = suites.find(project)
     if not found:
         raise _nothing(project)

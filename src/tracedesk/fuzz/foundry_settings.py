@@ -42,8 +42,12 @@ _FORKS: Final = (
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 _WORD: Final = re.compile(r"0x[0-9a-fA-F]{1,64}")
 _NOT_DONE: Final[Mapping[str, tuple[str, ...]]] = {
-    "": ("isolate", "always_use_create_2_factory", "extends"),
-    "invariant": ("call_override",),
+    "": (
+        *("isolate", "always_use_create_2_factory", "extends", "match_test", "match_contract", "match_path"),
+        *("no_match_test", "no_match_contract", "no_match_path"),
+    ),
+    "fuzz": ("timeout",),
+    "invariant": ("call_override", "timeout"),
 }
 """Switches of Foundry that change how tests run and are not heeded here."""
 

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
@@ -18,7 +19,7 @@ from tracedesk.fuzz.limits import Budget
 from tracedesk.fuzz.project import Contract, Project
 from tracedesk.fuzz.suites import Outcome, Runner, kind_of
 
-LATE: Final = 10.0
+LATE: Final = 1.5
 """Seconds after the end of its time in which a suite's process reports what it found."""
 _CHUNK: Final = 1 << 16
 
@@ -48,6 +49,26 @@ class Interrupts:
     def _note(self, *_: object) -> None:
         self.came = True
         os.write(self._writer, b"x")
+
+
+@contextmanager
+def until(budget: Budget, phase: str) -> Generator[None]:
+    """End what this process does itself when the time of the run is over, with the refusal of the budget."""
+    left = budget.left()
+    if left is None:
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise budget.time_over(phase)
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass(frozen=True, slots=True)
