@@ -168,7 +168,9 @@ def test_tests_beside_invariants_are_of_the_campaign(tmp_path: Path) -> None:
                 shown = await asked.call("get_reproducers", test="testFuzz_small(uint256)", format="foundry")
                 assert "testFuzz_small" in shown["reproducers"][0]["solidity"]
                 logs = await asked.call("read_logs", eventType="PropertyFalsified")
-                assert [event["data"]["test"] for event in logs["events"]] == ["Inv.testFuzz_small(uint256)"]
+                [data] = [event["data"] for event in logs["events"]]
+                assert (data["property"], data["shrunk"]) == ("testFuzz_small(uint256)", True)
+                assert data["counterexample"][0].startswith("testFuzz_small(")
 
         run(main())
 

@@ -149,11 +149,16 @@ class Session:
     def _note_beside(self, failure: Mapping[str, Any]) -> None:
         """Keep a test that failed beside the invariants as the failures of the workers are kept."""
         now = self._clock.now_ns()
+        own = next(test for test in self._beside.tests if test["id"] == failure["test"])
         calls = reproducers.calls(failure["sequence"], self.target, self.engine)
         data = {
-            "test": failure["test"],
+            "property": own["name"],
+            "test": own["id"],
+            "contract": own["contract"],
+            "type": failure["kind"],
             "reason": failure["reason"],
-            "sequence": [row["call"] for row in calls],
+            "counterexample": [row["call"] for row in calls],
+            "shrunk": True,
         }
         seq = self._diary.note("PropertyFalsified", now, {"worker": 0, **data})
         self._found.setdefault(failure["test"], seq)
