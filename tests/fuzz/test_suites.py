@@ -87,6 +87,25 @@ def invariant_small():
 def invariant_true():
     assert True
 """
+HOOKS = """
+@external
+def beforeTestSetup(test: bytes4):
+    self.n = 5
+@external
+def afterInvariant():
+    assert self.n > 999
+@external
+def test_prepared():
+    assert self.n == 5
+@external
+@view
+def invariant_true():
+    assert True
+@external
+@view
+def invariant_of(x: uint256):
+    assert True
+"""
 NEVER = """
 @external
 def testFuzz_rejects(x: uint256):
@@ -276,3 +295,15 @@ def _child(process: subprocess.Popen[str]) -> int:
             if parent == process.pid:
                 return pid
     raise AssertionError("the run ended before its suite")
+
+
+def test_what_only_foundry_calls_leaves_no_false_verdict(shell: Shell) -> None:
+    (shell.folder / "test" / "Hooks.vy").write_text(VM + HOOKS)
+    found = shell.json("run", code=2)
+    assert statuses(found, "Hooks") == {
+        "test_prepared()": "unsupported",
+        "invariant_true()": "passed",
+        "invariant_of(uint256)": "unsupported",
+    }
+    [suite] = found["suites"]
+    assert [each for each in suite["warnings"] if each.startswith("afterInvariant()")]

@@ -15,8 +15,6 @@ from tracedesk.fuzz.oracles import SET_UP, Oracle
 from tracedesk.fuzz.project import Contract
 from tracedesk.fuzz.site import Named, Site
 
-_HOOKS: Final = ("afterInvariant()", "beforeTestSetup(bytes4)")
-"""What Foundry itself calls in a test contract."""
 _FRESH: Final[Mapping[str, Any]] = {
     "stateless": True,
     "max_value": "0",
@@ -62,7 +60,7 @@ class Known:
         """Tests, what prepares them, and what was filtered out are not part of sequences."""
         config = self.config
         is_own = oracles.is_test(member, config) or oracles.is_fuzz_test(member, config)
-        if is_own or member.signature in (SET_UP, *_HOOKS):
+        if is_own or member.signature in (SET_UP, *oracles.HOOKS):
             return False
         if member.view and (config.exclude_view or config.mode == "foundry"):
             return False

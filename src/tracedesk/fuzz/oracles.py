@@ -26,6 +26,9 @@ OVERFLOW: Final = 0x11
 EVENTS: Final = "AssertionFailed(..)"
 FLOWS: Final = "Integer (over/under)flow"
 SET_UP: Final = "setUp()"
+PREPARES: Final = "beforeTestSetup(bytes4)"
+HOOKS: Final = ("afterInvariant()", PREPARES)
+"""Functions of a test contract that Foundry itself calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,16 @@ def is_fuzz_test(member: Member, config: Config) -> bool:
     return member.name.startswith(tuple(each for each in prefixes(config) if is_of_calls(each)))
 
 
-def removed(config: Config, members: Sequence[Member]) -> list[str]:
-    """A sentence for each test in a form that Foundry itself refuses."""
+def not_run(config: Config, members: Sequence[Member]) -> list[str]:
+    """A sentence for each test in a form that Foundry refuses, and each function that only Foundry calls."""
     if config.mode != "foundry":
         return []
-    found = (member.signature for member in members if member.name.startswith(FAIL_FORM))
-    return [f"{quoted(signature)}: not run. {GONE}" for signature in found]
+    names = [member.signature for member in members]
+    gone = [f"{quoted(name)}: not run. {GONE}" for name in names if name.startswith(FAIL_FORM)]
+    return [
+        *gone,
+        *(f"{hook}: Foundry calls it, and it is not called here." for hook in HOOKS if hook in names),
+    ]
 
 
 def is_of_calls(prefix: str) -> bool:

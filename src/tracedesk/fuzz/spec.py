@@ -88,7 +88,7 @@ def build(
     deployed = dict.fromkeys((*(aim.code for aim in named), *(aim.code for aim in aimed.aims)))
     warnings = (
         *chosen,
-        *oracles.removed(config, known.members[own]),
+        *oracles.not_run(config, known.members[own]),
         *known.warnings(deployed),
         *aimed.warnings,
     )

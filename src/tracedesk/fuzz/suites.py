@@ -28,6 +28,8 @@ Row = dict[str, Any]
 STATUSES: Final[tuple[Status, ...]] = ("passed", "failed", "unsupported", "skipped", "undecided")
 _TABLE: Final = "table"
 _NO_TABLES: Final = "Table tests are not supported here."
+_NO_ARGUMENTS: Final = "An invariant takes no arguments."
+_NO_PREPARATION: Final = "beforeTestSetup(bytes4), which prepares it, is not called here."
 _KINDS: Final[Mapping[Kind, str]] = {"unit": "assertion", "fuzz": "assertion", "invariant": "property"}
 """The kinds of the core's tests by ours."""
 _LOOK: Final = 0.1
@@ -83,7 +85,7 @@ def kind_of(member: Member) -> Kind | None:
     if member.name.startswith(("test", _TABLE)):
         is_table = member.name.startswith(_TABLE)
         return "fuzz" if member.types else None if is_table else "unit"
-    return "invariant" if member.name.startswith(("invariant", "statefulFuzz")) and not member.types else None
+    return "invariant" if member.name.startswith(("invariant", "statefulFuzz")) else None
 
 
 # --- one suite -----------------------------------------------------------------------------------
@@ -116,8 +118,10 @@ class Runner:
         """Every test of the suite with its verdict."""
         began = monotonic()
         self.project = narrowed(self.project, self.contract)
-        found = [each for each in members("", self.contract) if kind_of(each)]
-        rows = [row for row in map(_refused, found) if row]
+        every = members("", self.contract)
+        hooks = frozenset(each.signature for each in every)
+        found = [each for each in every if kind_of(each)]
+        rows = [row for each in found if (row := _refused(each, hooks))]
         named = {row["name"] for row in rows}
         left = [each for each in found if each.signature not in named]
         try:
@@ -269,14 +273,20 @@ def _unit(address: str, function: str) -> dict[str, Any]:
     return {"to": address, "call": {"function": function, "args": none}}
 
 
-def _refused(member: Member) -> Row | None:
+def _refused(member: Member, hooks: frozenset[str]) -> Row | None:
     """A form of test that Foundry refuses, or that is not run here."""
-    row: Row = {"name": member.signature, "kind": kind_of(member), "calls": 0, "status": UNSUPPORTED}
+    kind = kind_of(member)
+    reason = ""
     if member.name.startswith(oracles.FAIL_FORM):
-        return {**row, "reason": oracles.GONE, "unsupported": []}
-    if member.name.startswith(_TABLE):
-        return {**row, "reason": _NO_TABLES, "unsupported": []}
-    return None
+        reason = oracles.GONE
+    elif member.name.startswith(_TABLE):
+        reason = _NO_TABLES
+    elif kind == "invariant" and member.types:
+        reason = _NO_ARGUMENTS
+    elif oracles.PREPARES in hooks and kind != "invariant":
+        reason = _NO_PREPARATION
+    row: Row = {"name": member.signature, "kind": kind, "calls": 0, "status": UNSUPPORTED}
+    return {**row, "reason": reason, "unsupported": []} if reason else None
 
 
 # --- the part of a project that one suite needs ------------------------------------------------------
