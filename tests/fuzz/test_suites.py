@@ -111,15 +111,28 @@ NEVER = """
 def testFuzz_rejects(x: uint256):
     extcall Vm(VM).assume(False)
 """
+TOML = "[fuzz]\nruns = 300\n[invariant]\nruns = 40\ndepth = 50\n"
 SUITES = {"Good": GOOD, "Bad": BAD, "Forks": FORKS, "Broken": BROKEN, "Inv": INVARIANTS, "Never": NEVER}
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Generator[Shell]:
     (tmp_path / "test").mkdir()
-    (tmp_path / "foundry.toml").write_text("[fuzz]\nruns = 300\n[invariant]\nruns = 40\ndepth = 50\n")
+    (tmp_path / "foundry.toml").write_text(TOML)
     with no_host_left(tmp_path / "home"):
         yield Shell(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The document of one run of all suites above."""
+    folder = tmp_path_factory.mktemp("suites")
+    (folder / "test").mkdir()
+    (folder / "foundry.toml").write_text(TOML)
+    shell = Shell(folder)
+    place(shell, *SUITES)
+    with no_host_left(folder / "home"):
+        return shell.json("run", "--seed", 1, code=1)
 
 
 def place(shell: Shell, *names: str) -> None:
@@ -136,9 +149,8 @@ def statuses(found: Any, name: str) -> dict[str, str]:
     return {test: row["status"] for test, row in rows_of(found, name).items()}
 
 
-def test_every_suite_of_a_project_is_run_and_counted(shell: Shell) -> None:
-    place(shell, *SUITES)
-    found = shell.json("run", "--seed", 1, code=1)
+def test_every_suite_of_a_project_is_run_and_counted(everything: Any) -> None:
+    found = everything
     assert [each["suite"] for each in found["suites"]] == [
         f"test/{name}.vy:{name}" for name in sorted(SUITES)
     ]
@@ -155,52 +167,51 @@ def test_every_suite_of_a_project_is_run_and_counted(shell: Shell) -> None:
     assert "one is wanted" in rows_of(found, "Bad")["test_reverts()"]["reason"]
 
 
-def test_unit_tests_run_once_and_fuzz_tests_as_often_as_foundry_toml_says(shell: Shell) -> None:
+def test_unit_tests_run_once_and_fuzz_tests_as_often_as_foundry_toml_says(
+    shell: Shell, everything: Any
+) -> None:
     place(shell, "Good")
-    found = rows_of(shell.json("run"), "Good")
+    found = rows_of(everything, "Good")
     assert found["test_starts_as_set_up()"]["calls"] == 1
     assert found["testFuzz_any(uint256)"]["calls"] == 300
     assert rows_of(shell.json("run", "--fuzz-runs", 17), "Good")["testFuzz_any(uint256)"]["calls"] == 17
 
 
-def test_a_test_that_needs_an_unsupported_cheatcode_is_neither_passed_nor_failed(shell: Shell) -> None:
-    place(shell, "Forks")
-    found = shell.json("run", code=2)
-    assert statuses(found, "Forks") == {
+def test_a_test_that_needs_an_unsupported_cheatcode_is_neither_passed_nor_failed(
+    shell: Shell, everything: Any
+) -> None:
+    assert statuses(everything, "Forks") == {
         "test_needs_a_fork()": "unsupported",
         "test_catches_its_revert()": "unsupported",
         "test_needs_none()": "passed",
         "testFail_old()": "unsupported",
     }
-    rows = rows_of(found, "Forks")
+    rows = rows_of(everything, "Forks")
     assert rows["test_needs_a_fork()"]["unsupported"] == ["createSelectFork(string)"]
     assert "vm.expectRevert" in rows["testFail_old()"]["reason"]
-    assert found["error"] == "no verdict on some tests (3 unsupported)"
+    place(shell, "Forks")
+    assert shell.json("run", code=2)["error"] == "no verdict on some tests (3 unsupported)"
 
 
-def test_a_set_up_that_fails_is_the_failure_of_its_suite(shell: Shell) -> None:
-    place(shell, "Broken")
-    found = shell.json("run", code=1)
-    assert statuses(found, "Broken") == {"setUp()": "failed"}
-    assert "nothing is set up" in rows_of(found, "Broken")["setUp()"]["reason"]
+def test_a_set_up_that_fails_is_the_failure_of_its_suite(everything: Any) -> None:
+    assert statuses(everything, "Broken") == {"setUp()": "failed"}
+    assert "nothing is set up" in rows_of(everything, "Broken")["setUp()"]["reason"]
 
 
-def test_tests_beside_invariants_are_run_too(shell: Shell) -> None:
-    place(shell, "Inv")
-    found = shell.json("run", code=1)
-    assert statuses(found, "Inv") == {
+def test_tests_beside_invariants_are_run_too(everything: Any) -> None:
+    assert statuses(everything, "Inv") == {
         "test_beside()": "passed",
         "invariant_small()": "failed",
         "invariant_true()": "passed",
     }
-    assert len(rows_of(found, "Inv")["invariant_small()"]["sequence"]) >= 2
+    assert len(rows_of(everything, "Inv")["invariant_small()"]["sequence"]) >= 2
 
 
-def test_a_test_none_of_whose_runs_count_has_no_verdict(shell: Shell) -> None:
-    place(shell, "Never")
-    found = shell.json("run", code=2)
-    assert "vm.assume rejected all 300 runs" in rows_of(found, "Never")["testFuzz_rejects(uint256)"]["reason"]
-    assert (found["success"], found["error"]) == (False, "no verdict on some tests (1 undecided)")
+def test_a_test_none_of_whose_runs_count_has_no_verdict(everything: Any) -> None:
+    row = rows_of(everything, "Never")["testFuzz_rejects(uint256)"]
+    assert (row["status"], row["reason"]) == ("undecided", "vm.assume rejected all 300 runs")
+    error = "no verdict on some tests (3 unsupported, 1 undecided)"
+    assert (everything["success"], everything["error"]) == (False, error)
 
 
 def test_people_see_a_line_for_each_suite_then_the_failures_and_a_table(shell: Shell) -> None:

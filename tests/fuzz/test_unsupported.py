@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import json
+from collections.abc import Callable, Generator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +72,20 @@ def by_name(found: Any) -> dict[str, Any]:
     return {test["name"]: test for test in found["tests"]}
 
 
-def ran(shell: Shell, mode: str, code: int) -> Any:
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Generator[Callable[[str], tuple[int, Any]]]:
+    """The exit code and the document of one campaign in each mode."""
+    folder = tmp_path_factory.mktemp("modes")
+    (folder / "Needs.vy").write_text(CONTRACT)
     words = ("run", "Needs.vy", "--contract", "Needs", "--workers", 1, "--seed", 3, "--test-limit", 3_000)
-    return shell.json(*words, "--test-mode", mode, code=code)
+
+    @cache
+    def run_in(mode: str) -> tuple[int, Any]:
+        done = Shell(folder).run(*words, "--test-mode", mode, "--json")
+        return done.returncode, json.loads(done.stdout)
+
+    with no_host_left(folder / "home"):
+        yield run_in
 
 
 @pytest.mark.parametrize(
@@ -86,22 +99,25 @@ def ran(shell: Shell, mode: str, code: int) -> Any:
     ],
 )
 def test_what_needs_an_unsupported_cheatcode_is_unsupported_in_every_mode(
-    shell: Shell, mode: str, code: int, test: str
+    ran: Callable[[str], tuple[int, Any]], mode: str, code: int, test: str
 ) -> None:
-    found = ran(shell, mode, code)
+    ended, found = ran(mode)
+    assert ended == code
     row = by_name(found)[test]
     assert (row["status"], row["unsupported"]) == ("unsupported", [NAME])
     assert test in found["unsupported"]
 
 
-def test_a_failure_beside_it_stands_and_a_handler_that_needs_one_is_named(shell: Shell) -> None:
-    found = ran(shell, "property", 1)
+def test_a_failure_beside_it_stands_and_a_handler_that_needs_one_is_named(
+    ran: Callable[[str], tuple[int, Any]],
+) -> None:
+    _, found = ran("property")
     assert by_name(found)["echidna_breaks"]["status"] == "solved"
     assert [each for each in found["warnings"] if "Needs.handler()" in each and f"vm.{NAME}" in each]
 
 
-def test_each_way_in_which_a_test_fails_is_in_the_document(shell: Shell) -> None:
-    [way] = by_name(ran(shell, "property", 1))["echidna_breaks"]["failures"]
+def test_each_way_in_which_a_test_fails_is_in_the_document(ran: Callable[[str], tuple[int, Any]]) -> None:
+    [way] = by_name(ran("property")[1])["echidna_breaks"]["failures"]
     assert way["reason"] == "false"
     assert [call["function"] for call in way["transactions"]] == ["other"] * 3
 
@@ -114,11 +130,11 @@ def test_a_set_up_that_needs_one_is_refused_by_its_names(shell: Shell) -> None:
 
 def test_warnings_are_the_same_on_the_terminal_in_json_and_for_agents(shell: Shell) -> None:
     (shell.folder / "foundry.toml").write_text("[profile.default]\nisolate = true\n")
-    found = ran(shell, "foundry", 2)
+    words = ("run", "Needs.vy", "--contract", "Needs", "--test-mode", "foundry", "--test-limit", 3_000)
+    found = shell.json(*words, code=2)
     removed = [each for each in found["warnings"] if "testFail_old()" in each]
     assert removed
     assert [each for each in found["warnings"] if "isolate is not heeded" in each]
-    words = ("run", "Needs.vy", "--contract", "Needs", "--test-mode", "foundry", "--test-limit", 3_000)
     done = shell.run(*words)
     assert all(f"Warning: {warning}" in done.stderr for warning in found["warnings"])
 
