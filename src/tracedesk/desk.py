@@ -27,9 +27,10 @@ from tracedesk.shared import SharedStore
 from tracedesk.storage import StorageHealth
 from tracedesk.toolsets import TOOLSETS, built, load
 from tracedesk.vault import Vault
+from tracedesk.wire.admission import Load
 from tracedesk.wire.auth import OWNER
 from tracedesk.wire.consent import Spent
-from tracedesk.wire.dispatch import Dispatch, Load
+from tracedesk.wire.dispatch import Dispatch
 from tracedesk.wire.encode import Limits
 from tracedesk.wire.kernel import Kernel
 from tracedesk.wire.sealing import HomeCodec

@@ -11,8 +11,8 @@ import pytest
 from tests.fixtures.echo import echo
 from tests.support import HELLO, StdioDesk, desk_client, modern, rpc, run, until
 from tracedesk.errors import FUZZ, STANDARD, TRADING
+from tracedesk.wire.admission import Load
 from tracedesk.wire.auth import OWN_USER, Tokens
-from tracedesk.wire.dispatch import Load
 from tracedesk.wire.encode import Limits, encode
 from tracedesk.wire.heads import HEAD_SECONDS, MAX_HEAD
 from tracedesk.wire.outlet import Outlet
@@ -125,7 +125,7 @@ def test_too_large_and_too_many_have_the_familys_codes() -> None:
 def test_strangers_leave_room_for_the_owner(tmp_path: Path) -> None:
     async def main() -> None:
         async with desk_client(tmp_path) as client:
-            client.desk.dispatch.load = Load(total=8, per_scope=8, strangers=4)
+            client.desk.dispatch.admission.load = Load(total=8, per_scope=8, strangers=4)
             sessions = [await client.open_session() for _ in range(4)]
             waiting = [
                 asyncio.create_task(s.post("/mcp", rpc("tools/call", {"name": "wait_for_release"})))
@@ -135,7 +135,7 @@ def test_strangers_leave_room_for_the_owner(tmp_path: Path) -> None:
             assert (await client.call("say")).envelope["error"]["code"] == "RATE_LIMITED"
             owner = client.authorised()
             assert (await owner.call("say")).status == 200
-            client.desk.dispatch.load = Load(total=4, per_scope=8, strangers=4)
+            client.desk.dispatch.admission.load = Load(total=4, per_scope=8, strangers=4)
             assert (await owner.call("say")).envelope["error"]["code"] == "RATE_LIMITED"
             for task in waiting:
                 task.cancel()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import BOUND, ENVELOPE, VERSION, Client, desk_client, run
+from tests.support import BOUND, ENVELOPE, VERSION, Client, desk_client, run, until
 
 
 def test_defaults_of_the_contract_are_filled_in(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_overload_is_the_familys_error_and_others_are_still_served(tmp_path: Pat
             busy = await client.open_session()
             flood = [
                 asyncio.create_task(_call_in_session(busy, "wait_for_release", number))
-                for number in range(70)
+                for number in range(130)
             ]
             done, _ = await asyncio.wait(flood, timeout=BOUND, return_when=asyncio.FIRST_COMPLETED)
             refused = done.pop().result()
@@ -189,6 +189,34 @@ def test_overload_is_the_familys_error_and_others_are_still_served(tmp_path: Pat
             for task in flood:
                 task.cancel()
             await asyncio.wait(flood)
+
+    run(main())
+
+
+def test_a_hundred_calls_of_one_session_wait_for_each_other_and_are_all_answered(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with desk_client(tmp_path) as client:
+            busy = await client.open_session()
+            running = [
+                asyncio.create_task(_call_in_session(busy, "wait_for_release", number))
+                for number in range(64)
+            ]
+            await until(lambda: client.desk.dispatch.in_flight == 64)
+            waiting = [
+                asyncio.create_task(_call_in_session(busy, "say", number)) for number in range(64, 100)
+            ]
+            await until(lambda: client.desk.dispatch.admission.waiting == 36)
+            for number in range(64):
+                params = {"requestId": number}
+                await busy.post(
+                    "/mcp", {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+                )
+            for reply in await asyncio.wait_for(asyncio.gather(*waiting), BOUND):
+                assert reply.status == 200
+                assert "said" in reply.structured
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
 
     run(main())
 

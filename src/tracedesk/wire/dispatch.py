@@ -30,6 +30,7 @@ from tracedesk.primitives.redaction import Secrets, redact_text
 from tracedesk.primitives.supervision import is_ending
 from tracedesk.registry import Registry, ResourceMatch
 from tracedesk.storage import StorageFault, StorageHealth
+from tracedesk.wire.admission import Admission, Load
 from tracedesk.wire.documents import AT_ONCE, Documents
 from tracedesk.wire.encode import Limits, Reply, encode, encode_error
 from tracedesk.wire.validate import Validator, compile_schema
@@ -75,16 +76,6 @@ class Origin:
         return "write" in self.granted
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """How many calls may be in flight: in all, and of one scope."""
-
-    total: int = 256
-    per_scope: int = 64
-    strangers: int = 128
-    """Of all, how many may be of callers without a token over HTTP: the owner always finds room."""
-
-
 class Dispatch:
     """Runs calls; the only place that validates, times, records and renders errors."""
 
@@ -104,9 +95,7 @@ class Dispatch:
     ) -> None:
         self.registry = registry
         self.limits = limits or Limits()
-        self.load = load or Load()
-        self.in_flight = 0
-        self._strangers = 0
+        self.admission = Admission(load or Load())
         self._services = services
         self._recorder = recorder
         self._states = states
@@ -115,8 +104,12 @@ class Dispatch:
         self._check_output = check_output
         self.documents = Documents()
         self._storage = storage
-        self._by_scope: dict[str, int] = {}
         self._validators: dict[str, Validator] = {}
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that run; those that wait for a place are not counted."""
+        return self.admission.running
 
     async def state(self, toolset: str) -> Any:
         """What a toolset opened; it is waited for, and a `ToolError` says why it cannot be opened."""
@@ -215,30 +208,13 @@ class Dispatch:
         )
 
     async def _admitted(self, tool: Tool, arguments: Any, call: Call[Any], stranger: bool) -> Reply:
-        limit = self._limit_reached(call.scope, stranger)
+        limit = await self.admission.enter(call.scope, stranger=stranger, until=call.deadline)
         if limit is not None:
             return encode_error(tool, tool.family.overloaded(tool.name, limit), arguments)
-        self._count(call.scope, stranger, 1)
         try:
             return await self._answer(tool, arguments, call)
         finally:
-            self._count(call.scope, stranger, -1)
-
-    def _limit_reached(self, scope: str, stranger: bool) -> int | None:
-        if self.in_flight >= self.load.total:
-            return self.load.total
-        if stranger and self._strangers >= self.load.strangers:
-            return self.load.strangers
-        return self.load.per_scope if self._by_scope.get(scope, 0) >= self.load.per_scope else None
-
-    def _count(self, scope: str, stranger: bool, change: int) -> None:
-        self.in_flight += change
-        self._strangers += change if stranger else 0
-        running = self._by_scope.get(scope, 0) + change
-        if running:
-            self._by_scope[scope] = running
-        else:
-            del self._by_scope[scope]
+            self.admission.leave(call.scope, stranger=stranger)
 
     async def _answer(self, tool: Tool, arguments: Any, call: Call[Any]) -> Reply:
         try:
@@ -388,4 +364,4 @@ def check_output(tool: Tool, reply: Reply) -> None:
     compile_schema(tool.output).validate(value)
 
 
-__all__ = ["EVERY_SCOPE", "CallRecord", "Dispatch", "Load", "Origin", "check_output"]
+__all__ = ["EVERY_SCOPE", "CallRecord", "Dispatch", "Origin", "check_output"]
