@@ -391,14 +391,14 @@ def test_more_than_ten_reasons_are_subtracted_in_full_before_the_largest_changes
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
-        common = tuple(f"reason {n:02}" for n in range(12) for _ in range(20 - n))
+        common = tuple(f"reason {chr(97 + n)}" for n in range(12) for _ in range(20 - n))
         one = traded(tmp_path, [1], rejected=common)
-        other = traded(tmp_path, [1], rejected=common + ("reason 11",) * 21)
+        other = traded(tmp_path, [1], rejected=common + ("reason l",) * 21)
         async with agent(tmp_path) as desk:
             found = await desk.call("compare_runs", runId=one, otherRunId=other)
-            assert found["difference"]["rejectionsByReason"] == {"reason 11": 21}
+            assert found["difference"]["rejectionsByReason"] == {"reason l": 21}
             assert len(found["runs"][0]["rejectionsByReason"]) == 10
-            assert found["runs"][1]["rejectionsByReason"][0] == {"reason": "reason 11", "count": 30}
+            assert found["runs"][1]["rejectionsByReason"][0] == {"reason": "reason l", "count": 30}
             assert found["metadata"]["truncated"] is True
             assert found["metadata"]["omittedReasons"] == {"run": 2, "other": 2}
 

@@ -24,7 +24,7 @@ from tracedesk.home import Home
 from tracedesk.primitives.time import DAY, SECOND, parse
 
 START: Final = parse("2024-01-02T21:00:00Z").ns
-HOSTILE: Final = "</title><script>alert(1)</script> {{figures}} <img src=x onerror=y> \u202e&amp;"
+HOSTILE: Final = "</title><script>alert(x)</script> {{figures}} <img src=x onerror=y> \u202e&amp;"
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +98,65 @@ def test_a_range_outside_the_run_is_empty_and_tells_the_runs_own_range(tmp_path:
             rec.risk(T0 + DAY, "x")
         async with agent(tmp_path) as desk:
             page = await desk.call(
-                "get_events_by_type", runId=rec.run_id, eventType="RiskEvent", startTime="2099-01-01"
+                "get_events_by_type", runId=rec.run_id, eventType="RiskEvent", startTime="2025-06-01"
             )
             assert page["events"] == []
             assert page["metadata"]["runTimeRange"] == {
                 "start": "2025-01-02T14:30:00Z",
                 "end": "2025-01-03T14:30:00Z",
             }
+
+    run(main())
+
+
+SOON = "%Y-%m-%dT%H:%M:%SZ"
+
+
+@pytest.mark.parametrize(
+    "far", ["2099-01-01", "2262-04-12T00:00:00Z", "9999-12-31", "in an hour", "tomorrow"]
+)
+def test_a_time_in_the_future_is_an_invalid_time_range_in_every_tool_and_parameter(
+    tmp_path: Path, far: str
+) -> None:
+    now = datetime.now(UTC)
+    near = {"in an hour": now + timedelta(hours=1), "tomorrow": now + timedelta(days=1)}
+    text = near[far].strftime(SOON if far == "in an hour" else "%Y-%m-%d") if far in near else far
+
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            rec.risk(T0, "x", threshold=1)
+        about: dict[str, Any] = {"runId": rec.run_id, "eventType": "RiskEvent"}
+        metric = {**about, "propertyPath": "$.Threshold"}
+        async with agent(tmp_path) as desk:
+            for tool, name, arguments in (
+                ("get_events_by_type", "startTime", about),
+                ("get_events_by_type", "endTime", about),
+                ("aggregate_metrics", "startTime", metric),
+                ("aggregate_metrics", "endTime", metric),
+                ("get_state_snapshot", "timestamp", {"runId": rec.run_id}),
+                ("state_delta", "endTime", {"runId": rec.run_id, "startTime": "2025-01-01"}),
+            ):
+                error = await desk.refused(tool, **arguments, **{name: text})
+                assert error["code"] == "INVALID_TIME_RANGE", (tool, name)
+                assert error["details"] == {name: text}
+                assert name in error["message"]
+                assert "future" in error["message"]
+
+    run(main())
+
+
+def test_today_is_no_future_and_neither_is_a_time_that_the_run_itself_has(tmp_path: Path) -> None:
+    async def main() -> None:
+        with record(tmp_path) as rec:
+            rec.risk(T0, "x")
+        with record(tmp_path) as later:
+            later.risk(parse("2099-01-02T00:00:00Z").ns, "x")
+        async with agent(tmp_path) as desk:
+            for id, end in ((rec.run_id, f"{datetime.now(UTC):%Y-%m-%d}"), (later.run_id, "2099-01-02")):
+                found = await desk.call("get_events_by_type", runId=id, eventType="RiskEvent", endTime=end)
+                assert found["metadata"]["totalCount"] == 1
+            error = await desk.refused("get_state_snapshot", runId=later.run_id, timestamp="2099-01-03")
+            assert error["code"] == "INVALID_TIME_RANGE"
 
     run(main())
 

@@ -14,11 +14,12 @@ from typing import Any, Final, NamedTuple
 from tracedesk.backtest import paths
 from tracedesk.backtest.bodies import nests_deeper
 from tracedesk.backtest.costs import cost, told_apart
-from tracedesk.backtest.model import TYPES
+from tracedesk.backtest.model import TYPES, EventType
 from tracedesk.backtest.moments import Part, numbers
 from tracedesk.backtest.page import Ask
 from tracedesk.backtest.paths import MISSING, Path
 from tracedesk.backtest.query import Recording, Selection
+from tracedesk.backtest.rejections import CODE, REASON, code_of
 from tracedesk.backtest.shapes import step
 from tracedesk.backtest.times import span
 from tracedesk.journal import JournalError
@@ -30,6 +31,8 @@ _LONGEST_GROUP: Final = 120
 _SHORT: Final = 256
 """Characters of a text that is its own key; longer ones are known by their digest."""
 
+_MANY_REASONS: Final = 10
+"""Groups beyond which reasons are taken to have figures in them."""
 _TOO_DEEP: Final = "(nests too deeply)"
 _AT_ONCE: Final = 4_096
 
@@ -375,9 +378,11 @@ def _grouped(
     groups: dict[Any, _Group] = {}
     whole, missing, other = Tally(), 0, 0
     keep = bool(ask.args.get("quantiles"))
+    is_rejection = ask.args["eventType"] == EventType.OrderRejection.name
+    by_code = is_rejection and group.dotted == CODE
     for _, body in recording.bodies(selection):
         properties = paths.properties(body)
-        found = _group_of(groups, group.of(properties))
+        found = _group_of(groups, code_of(properties) if by_code else group.of(properties))
         found.events += 1
         value = path.of(properties)
         number = None if value is MISSING else paths.number(value)
@@ -390,6 +395,10 @@ def _grouped(
     for one in groups.values():
         one.tally.count(keep=keep)
         whole.take_in(one.tally)
+    if is_rejection and group.dotted == REASON and len(groups) > _MANY_REASONS:
+        ask.warnings.append(
+            "reasons with figures in them are groups of their own; groupBy RejectionCode joins them"
+        )
     metadata = _metadata(recording, ask, total, _Answer(whole, Skipped(missing, other), "scan"))
     aggregations = _aggregations(whole, ask.args)
     if keep:

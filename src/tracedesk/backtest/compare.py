@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -15,6 +15,7 @@ from tracedesk.backtest.explain import say
 from tracedesk.backtest.model import EventType
 from tracedesk.backtest.performance import FEWEST_RETURNS, Performance, performance_of
 from tracedesk.backtest.query import TYPE_NAMES, Recording, Row, Selection, Window
+from tracedesk.backtest.rejections import REASON, UNSAID, code_of
 from tracedesk.backtest.snapshot import Pnl, Scope, state_at
 from tracedesk.primitives import json
 from tracedesk.primitives.time import LATEST, format
@@ -59,6 +60,7 @@ BASIS: Final[Mapping[str, str]] = {
     "sharpe": "mean / sample deviation of dailyReturns x sqrt(periodsPerYear), risk-free rate 0, binary64; "
     f"null below {FEWEST_RETURNS} returns",
     "dailyReturns": "last equity of a UTC day / the previous day's - 1, over days with market data or equity",
+    "rejectionsByReason": "by RejectionCode: the reason without figures, ids, symbols; example: a whole one",
     "firstDivergence": "orders, fills, rejections, cancels: time, security, side, size, kind, prices, reason",
 }
 
@@ -70,7 +72,7 @@ class Metrics:
     run: str
     facts: dict[str, Any]
     trades: int
-    reasons: Counter[str]
+    reasons: Reasons
     pnl: Pnl
     performance: Performance
     config: str
@@ -78,7 +80,7 @@ class Metrics:
 
     @property
     def rejections(self) -> int:
-        return self.reasons.total()
+        return self.reasons.counts.total()
 
     def body(self) -> dict[str, Any]:
         """The figures; the reasons come after, as far as there is room for them."""
@@ -155,34 +157,38 @@ def _minus(a: Decimal | None, b: Decimal | None) -> Decimal | None:
 
 
 def _add_reasons(body: dict[str, Any], left: Metrics, right: Metrics, room: int) -> dict[str, Any]:
-    """The reasons whose counts differ most, then the most frequent of each run; says so if there are more."""
-    change = Counter(right.reasons)
-    change.subtract(left.reasons)
-    lists = [Counter({reason: n for reason, n in change.items() if n}), left.reasons, right.reasons]
-    shown: list[list[tuple[str, int]]] = []
-    for counts in lists:
-        top, room = _top(counts, room)
+    """The codes whose counts differ most, then the most frequent of each run; says so if there are more."""
+    change = Counter(right.reasons.counts)
+    change.subtract(left.reasons.counts)
+    changed = Reasons(Counter({code: n for code, n in change.items() if n}))
+    lists = [changed, left.reasons, right.reasons]
+    shown: list[list[dict[str, Any]]] = []
+    for reasons in lists:
+        top, room = _top(reasons, room)
         shown.append(top)
-    body["difference"]["rejectionsByReason"] = dict(shown[0])
+    body["difference"]["rejectionsByReason"] = {row["reason"]: row["count"] for row in shown[0]}
     for run, top in zip(body["runs"], shown[1:], strict=True):
-        run["rejectionsByReason"] = [{"reason": reason, "count": count} for reason, count in top]
-    omitted = [len(counts) - len(top) for counts, top in zip(lists, shown, strict=True)]
+        run["rejectionsByReason"] = top
+    omitted = [len(reasons.counts) - len(top) for reasons, top in zip(lists, shown, strict=True)]
     names = ("difference", "run", "other")
     more = {name: count for name, count in zip(names, omitted, strict=True) if count}
     return {"truncated": bool(more)} | ({"omittedReasons": more} if more else {})
 
 
-def _top(counts: Mapping[str, int], room: int) -> tuple[list[tuple[str, int]], int]:
+def _top(reasons: Reasons, room: int) -> tuple[list[dict[str, Any]], int]:
     """The largest counts, as many as there is room for, and the room that is left."""
-    first = sorted(counts.items(), key=lambda item: (-abs(item[1]), item[0]))[:_MOST_REASONS]
-    texts = told_apart([reason for reason, _ in first], _LONGEST_REASON)
-    kept: list[tuple[str, int]] = []
-    for text, (_, count) in zip(texts, first, strict=True):
-        price = cost(json.dumps({"reason": text, "count": count})) + 1
+    first = sorted(reasons.counts.items(), key=lambda item: (-abs(item[1]), item[0]))[:_MOST_REASONS]
+    texts = told_apart([code for code, _ in first], _LONGEST_REASON)
+    kept: list[dict[str, Any]] = []
+    for text, (code, count) in zip(texts, first, strict=True):
+        row: dict[str, Any] = {"reason": text, "count": count}
+        if code in reasons.examples:
+            row["example"] = cut(reasons.examples[code], _LONGEST_REASON)
+        price = cost(json.dumps(row)) + 1
         if price > room:
             break
         room -= price
-        kept.append((text, count))
+        kept.append(row)
     return kept, room
 
 
@@ -211,12 +217,24 @@ def measure(recording: Recording) -> Metrics:
     )
 
 
-def _reasons(recording: Recording) -> Counter[str]:
-    """Each reason in full: two that only begin alike are two."""
-    counts: Counter[str] = Counter()
+@dataclass(slots=True)
+class Reasons:
+    """Rejections by their codes, and the first full reason of each code that differs from it."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+    examples: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def _reasons(recording: Recording) -> Reasons:
+    """Each code in full: two that only begin alike are two."""
+    found = Reasons()
     for _, body in recording.bodies(Selection(types=(EventType.OrderRejection,))):
-        counts[str(paths.properties(body).get("RejectionReason") or "(no reason recorded)")] += 1
-    return counts
+        properties = paths.properties(body)
+        code, reason = code_of(properties), str(properties.get(REASON) or UNSAID)
+        found.counts[code] += 1
+        if reason != code:
+            found.examples.setdefault(code, reason)
+    return found
 
 
 # --- where they part --------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from tracedesk.errors import ToolError
 from tracedesk.home import Home
 from tracedesk.journal import JournalError, StreamPruned, UnknownStream
 from tracedesk.journal.sqlite import BusyError, InterruptError, SQLiteError
+from tracedesk.primitives.time import Clock, SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -44,8 +45,16 @@ class _Open:
 class Shelf:
     """What the backtest tools share: a way to read any run of the home, as of one moment."""
 
-    def __init__(self, home: Home, *, max_bytes: int = 1 << 20, most_open: int = MOST_OPEN) -> None:
+    def __init__(
+        self,
+        home: Home,
+        *,
+        max_bytes: int = 1 << 20,
+        most_open: int = MOST_OPEN,
+        clock: Clock | None = None,
+    ) -> None:
         self.home = home
+        self.clock = clock or SystemClock()
         self.max_bytes = max_bytes
         self._most = most_open
         self._open: OrderedDict[str, _Open] = OrderedDict()

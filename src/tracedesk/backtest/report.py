@@ -275,7 +275,7 @@ def _rejections(heading: Heading, story: Story) -> str:
     if not groups:
         return _section("Rejections by reason", "<p>No order was rejected.</p>")
     total = sum(group.count for _, group in groups)
-    rows = [_reason(heading, reason, group, groups[0][1].count) for reason, group in groups[:_REASONS]]
+    rows = [_reason(heading, code, group, groups[0][1].count) for code, group in groups[:_REASONS]]
     heads = ("Reason", "#Orders", "", "Symbols", "First", "Last", "First event")
     left = groups[_REASONS:]
     more = f"<p>{len(left):,} more reasons, {sum(g.count for _, g in left):,} orders.</p>" if left else ""
@@ -283,14 +283,15 @@ def _rejections(heading: Heading, story: Story) -> str:
     return _section("Rejections by reason", said + _table(heads, rows) + more)
 
 
-def _reason(heading: Heading, reason: str, group: Rejected, most: int) -> str:
+def _reason(heading: Heading, code: str, group: Rejected, most: int) -> str:
     symbols = sorted(group.symbols)
     named = ", ".join(symbols[:5]) + (f" and {len(symbols) - 5} more" if len(symbols) > 5 else "")
     bar = f'<span style="width:{max(1, 100 * group.count // most)}%"></span>'
     reference = f"tracedesk://backtest/{heading.id}/{group.first_seq}"
+    title = "" if group.reason == code else f' title="{_shown(group.reason)}"'
     return (
-        f'<td class="w">{_shown(reason)}</td><td class="n">{group.count:,}</td><td class="share">{bar}</td>'
-        f"<td>{_shown(named)}</td>"
+        f'<td class="w"{title}>{_shown(code)}</td><td class="n">{group.count:,}</td>'
+        f'<td class="share">{bar}</td><td>{_shown(named)}</td>'
         f'<td class="t">{_moment(group.first_ns)}</td><td class="t">{_moment(group.last_ns)}</td>'
         f'<td class="n" title="{escape(reference, quote=True)}">{group.first_seq}</td>'
     )

@@ -16,6 +16,7 @@ from tracedesk.backtest.model import HAS_ERROR, HAS_WARNING, EventType, Severity
 from tracedesk.backtest.performance import account_value
 from tracedesk.backtest.positions import Held, Positions
 from tracedesk.backtest.query import Recording, Selection
+from tracedesk.backtest.rejections import REASON, UNSAID, code_of
 from tracedesk.journal import Event
 from tracedesk.primitives import json, money
 from tracedesk.primitives.time import format
@@ -26,13 +27,14 @@ _PRICE: Final = ("close", "closeprice", "price", "last", "lastprice")
 _SIDES: Final[Mapping[str, Side]] = {"buy": "buy", "long": "buy", "sell": "sell", "short": "sell"}
 EXACT: Final = Context(prec=800)
 """More digits than a product of two sums here can need: a number has up to 96 on either side of the point."""
-_UNSAID: Final = "(no reason recorded)"
 
 
 @dataclass(slots=True)
 class Rejected:
-    """The rejections for one reason."""
+    """The rejections of one code."""
 
+    reason: str
+    """The whole reason of the first of them."""
     first_seq: int
     first_ns: int
     last_ns: int
@@ -127,7 +129,7 @@ def counts_of(recording: Recording) -> Counts:
 
 
 def reasons_of(recording: Recording) -> dict[str, Rejected]:
-    """The run's rejections by reason."""
+    """The run's rejections by their codes."""
     story = Story(0, 0)
     for row in recording.scan(Selection(types=(EventType.OrderRejection,))):
         _rejection(story, Event(row.seq, "OrderRejection", row.ts, row.body))
@@ -241,8 +243,9 @@ def _when(event: Event) -> str:
 
 def _rejection(story: Story, event: Event) -> None:
     properties = json.loads(event.body)
-    reason = _text(properties, "RejectionReason") or _UNSAID
-    group = story.rejections.setdefault(reason, Rejected(event.seq, event.time_ns, event.time_ns))
+    reason = _text(properties, REASON) or UNSAID
+    new = Rejected(reason, event.seq, event.time_ns, event.time_ns)
+    group = story.rejections.setdefault(code_of(properties), new)
     symbol = _text(properties, "SecuritySymbol")
     group.take(event, symbol)
     price = _float(properties.get("RequestedPrice"))

@@ -50,13 +50,17 @@ def instant(args: Mapping[str, Any], name: str, edge: Edge) -> Instant:
         return parse(args[name], edge=edge)
     except ValueError as problem:
         beyond = _beyond(args[name], edge)
+        if beyond is not None and edge == "start" and beyond.ns == LATEST:
+            raise _future(
+                name, args[name], "it is later than all that can be recorded, out of range"
+            ) from None
         if beyond is not None:
             return beyond
         raise ToolError("INVALID_PARAMETER", f"{name}: {problem}.", {"path": [name]}) from None
 
 
 def _beyond(text: str, edge: Edge) -> Instant | None:
-    """All that can be recorded, for a time before its begin as a start or after its end as an end."""
+    """All that can be recorded, for a time before its begin as a start, or after its end."""
     if not _YEAR.match(text):
         return None
     year = int(text[:4])
@@ -66,11 +70,26 @@ def _beyond(text: str, edge: Edge) -> Instant | None:
         form = parse(f"{near}{text[4:]}", edge=edge).form
     except ValueError:
         return None
-    if edge == "start":
-        return Instant(EARLIEST, form) if year < near else None
-    return Instant(LATEST, form) if year > near else None
+    if year > near:
+        return Instant(LATEST, form)
+    return Instant(EARLIEST, form) if edge == "start" and year < near else None
 
 
+def refuse_future(args: Mapping[str, Any], now_ns: int, last_ns: int | None) -> None:
+    """Refuse times that are later than both the clock and the run's last event; a date by its begin."""
+    known = now_ns if last_ns is None else max(now_ns, last_ns)
+    for name in _TIMES:
+        if name in args and instant(args, name, "start").ns > known:
+            raise _future(name, args[name], f"the latest time that can be asked about is {format(known)}")
+
+
+def _future(name: str, text: str, why: str) -> ToolError:
+    message = f"{name}: {text} is in the future: {why}. Give an earlier time"
+    message += "." if name == "timestamp" else f", or leave {name} out."
+    return ToolError("INVALID_TIME_RANGE", message, {name: text})
+
+
+_TIMES: Final = ("startTime", "endTime", "timestamp")
 _YEAR: Final = re.compile(r"[0-9]{4}-")
 _NEAR: Final = 1800
 _CYCLE: Final = 400

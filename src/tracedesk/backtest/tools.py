@@ -32,7 +32,7 @@ async def _opened(desk: Any) -> AsyncGenerator[Shelf]:
     from tracedesk.backtest.desk import Shelf
     from tracedesk.home import Home
 
-    shelf = Shelf(Home(desk.settings.home), max_bytes=desk.settings.max_bytes)
+    shelf = Shelf(Home(desk.settings.home), max_bytes=desk.settings.max_bytes, clock=desk.clock)
     try:
         await shelf.open(settle=not desk.settings.read_only)
         yield shelf
@@ -74,7 +74,7 @@ async def get_events_by_entity(args: Arguments, call: Call[Shelf]) -> dict[str, 
     annotations=_READS, scope="read", deadline=_SEED_SECONDS, codes={"propertyPath": "INVALID_JSON_PATH"}
 )
 async def aggregate_metrics(args: Arguments, call: Call[Shelf]) -> dict[str, Any]:
-    """Exact statistics of a numeric property. `groupBy` a property, e.g. SecuritySymbol, RejectionReason."""
+    """Exact statistics of a numeric property. `groupBy` a property, e.g. SecuritySymbol; RejectionCode."""
     from tracedesk.backtest import aggregate
 
     ask = _ask("aggregate_metrics", args, call)
@@ -208,4 +208,12 @@ def _ask(tool: str, args: Arguments, call: Call[Shelf]) -> Ask:
 async def _read(
     call: Call[Shelf], args: Arguments, work: Callable[[Recording], dict[str, Any]]
 ) -> dict[str, Any]:
-    return await call.state.read(args["runId"], work)
+    from tracedesk.backtest.times import refuse_future
+
+    now = call.state.clock.now_ns()
+
+    def checked(recording: Recording) -> dict[str, Any]:
+        refuse_future(args, now, None if recording.times is None else recording.times[1])
+        return work(recording)
+
+    return await call.state.read(args["runId"], checked)
