@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import random
 import statistics
+import time
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -12,9 +14,12 @@ from typing import Any
 
 import pytest
 
+from scripts.proof.record import Recorder as Proofs
 from tests.backtest.desks import SECOND, T0, Agent, agent, record, story
+from tests.backtest.streams import causal
+from tests.judges.size import Size
 from tests.support import run
-from tracedesk.backtest import sample
+from tracedesk.backtest import compare, sample
 from tracedesk.home import Home
 from tracedesk.primitives.time import DAY
 
@@ -244,6 +249,72 @@ def test_the_first_divergence_is_the_earliest_decision_that_differs(tmp_path: Pa
             assert source["body"]["properties"]["Quantity"] == 2
 
     run(main())
+
+
+def test_runs_part_at_their_first_difference_wherever_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also at the ends of the blocks that hashes are taken of, and where one run has no more."""
+    monkeypatch.setattr(compare, "_BATCH", 5)
+
+    async def main() -> None:
+        def decided(count: int, other: int | None) -> str:
+            with record(tmp_path) as rec:
+                for number in range(count):
+                    rec.order_placed(T0 + number, number, "A", "Buy", 2 if number == other else 1)
+            return rec.run_id
+
+        one = decided(17, None)
+        async with agent(tmp_path) as desk:
+            for place in range(17):
+                for is_shorter in (False, True):
+                    other = decided(place, None) if is_shorter else decided(17, place)
+                    there = None if is_shorter else place + 1
+                    for runs, seqs in (
+                        ((one, other), [place + 1, there]),
+                        ((other, one), [there, place + 1]),
+                    ):
+                        found = await desk.call("compare_runs", runId=runs[0], otherRunId=runs[1])
+                        rows = [found["firstDivergence"][name] for name in ("run", "other")]
+                        assert [row and row["seq"] for row in rows] == seqs, (place, is_shorter)
+            same = await desk.call("compare_runs", runId=one, otherRunId=decided(17, None))
+            assert same["firstDivergence"] is None
+
+    run(main())
+
+
+@pytest.mark.judge
+@pytest.mark.alone
+@pytest.mark.timeout(600)
+def test_four_comparisons_of_large_runs_at_once_are_answered_in_ten_seconds(
+    tmp_path: Path, size: Size, prove: Proofs
+) -> None:
+    """Nothing has been computed before, and the runs decide alike, so that every decision is compared."""
+    events = size.of(judge=100_000, prove=1_000_000)
+    runs: list[str] = []
+    for _ in range(2):
+        with record(tmp_path) as rec:
+            for sample_ in causal(events, 1):
+                rec.emit(sample_.type, sample_.time_ns, sample_.properties, parent=sample_.parent)
+        runs.append(rec.run_id)
+
+    async def main() -> None:
+        async with agent(tmp_path) as desk:
+            began = time.monotonic()
+            pairs = [(a, b) for a in runs for b in runs]
+            calls = (desk.call("compare_runs", runId=a, otherRunId=b) for a, b in pairs)
+            for found in await asyncio.gather(*calls):
+                assert found["firstDivergence"] is None
+            spent = time.monotonic() - began
+            prove.record("backtest-compare", round(spent, 2), seeds=[1])
+            size.at_most(10, spent, "four comparisons, s")
+            began = time.monotonic()
+            await desk.call("compare_runs", runId=runs[0], otherRunId=runs[1])
+            again = time.monotonic() - began
+            prove.record("backtest-compare-again", round(1_000 * again, 1), seeds=[1])
+            size.at_most(1_000, 1_000 * again, "a comparison again, ms")
+
+    asyncio.run(main())
 
 
 def test_a_run_that_stops_earlier_parts_where_the_other_goes_on(tmp_path: Path) -> None:

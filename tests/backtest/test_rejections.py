@@ -34,6 +34,7 @@ from tracedesk.home import Home
             "duplicate #",
         ),
         (["O-20240101-000001-001-1 unknown", "O-20240102-000009-001-12 unknown"], "O-# unknown"),
+        (["\x1b[31mred\x1b[0m at 5", "\x1b[31mred\x1b[0m at 6"], "\x1b[31mred\x1b[0m at #"),
         (["HTTP-Fehler: café 12 €", "HTTP-Fehler: café 9.5 €"], "HTTP-Fehler: café # €"),
     ],
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from tracedesk.backtest import paths
@@ -101,8 +102,10 @@ class Metrics:
 async def answer(shelf: Shelf, ask: Ask) -> dict[str, Any]:
     """Both runs' figures, the second minus the first, and the first decision on which they differ."""
     one, other = ask.args["runId"], ask.args["otherRunId"]
-    left, right = await shelf.read(one, measure), await shelf.read(other, measure)
-    parting = await _first_divergence(shelf, one, other)
+    left = await shelf.read_once(one, "figures", measure)
+    right = await shelf.read_once(other, "figures", measure)
+    is_same = one.lower() == other.lower()
+    parting = None if is_same else await _first_divergence(shelf, one, other)
     body: dict[str, Any] = {
         "runs": [left.body(), right.body()],
         "difference": _difference(left, right),
@@ -275,7 +278,9 @@ def _differing(left: Row | None, right: Row | None) -> list[str]:
     """What two decisions do not have in common."""
     if left is None or right is None:
         return []
-    pairs = zip(("time", *_COMPARED), _essence(left), _essence(right), strict=True)
+    pairs = zip(
+        ("time", *_COMPARED), _essence(left.ts, left.body), _essence(right.ts, right.body), strict=True
+    )
     return [name for name, a, b in pairs if a != b]
 
 
@@ -288,19 +293,71 @@ def _shown(run: str, row: Row | None) -> dict[str, Any] | None:
 
 
 async def _parting(shelf: Shelf, runs: tuple[str, str], kind: EventType) -> _Parting | None:
-    """The first place where the two runs' events of a type differ, or one has no more."""
-    last: tuple[Key | None, Key | None] = (None, None)
-    while True:
-        left = await shelf.read(runs[0], lambda r, after=last[0]: _decisions(r, kind, after))
-        right = await shelf.read(runs[1], lambda r, after=last[1]: _decisions(r, kind, after))
-        for a, b in zip(left, right, strict=False):
-            if a.essence != b.essence:
-                return _Parting(min(a.row.ts, b.row.ts), kind, a.row, b.row)
-        if len(left) != len(right):
-            return _one_more(kind, left, right)
-        if len(left) < _BATCH:
-            return None
-        last = (left[-1].row.key, right[-1].row.key)
+    """The first place where the two runs' events of a type differ, or one has no more.
+
+    Blocks of decisions are compared by hashes, which are kept for each ended run; only the first block, where
+    most runs part, and the one whose hashes differ are read.
+    """
+    first = [await _block(shelf, run, kind, None) for run in runs]
+    found = _difference_in(kind, first[0], first[1])
+    if found is not None or len(first[0]) < _BATCH:
+        return found
+    blocks = [await shelf.read_once(run, f"decisions {kind.name}", _hashes(kind)) for run in runs]
+    for number, (left, right) in enumerate(zip_longest(*blocks)):
+        if left is None or right is None or left.hash != right.hash:
+            afters = [_before(own, number) for own in blocks]
+            rows = [await _block(shelf, run, kind, at) for run, at in zip(runs, afters, strict=True)]
+            found = _difference_in(kind, rows[0], rows[1])
+            if found is not None:
+                return found
+    return None
+
+
+async def _block(shelf: Shelf, run: str, kind: EventType, after: Key | None) -> list[_Decision]:
+    return await shelf.read(run, lambda recording: _decisions(recording, kind, after))
+
+
+def _difference_in(kind: EventType, left: Sequence[_Decision], right: Sequence[_Decision]) -> _Parting | None:
+    for a, b in zip(left, right, strict=False):
+        if a.essence != b.essence:
+            return _Parting(min(a.row.ts, b.row.ts), kind, a.row, b.row)
+    return None if len(left) == len(right) else _one_more(kind, left, right)
+
+
+class _Hashed(NamedTuple):
+    """A block of decisions: the key of its last one, and a hash of all; equal decisions have equal hashes."""
+
+    last: Key
+    hash: int
+
+
+def _before(blocks: Sequence[_Hashed], number: int) -> Key | None:
+    """The key of the last decision before a block, also where the run has no such block."""
+    return blocks[min(number, len(blocks)) - 1].last if number and blocks else None
+
+
+def _hashes(kind: EventType) -> Callable[[Recording], list[_Hashed]]:
+    """Hashes of all blocks of a run's decisions of a type."""
+
+    def work(recording: Recording) -> list[_Hashed]:
+        found, essences, key = list[_Hashed](), list[tuple[Any, ...]](), Key(0, 0)
+        for key, essence in _essences(recording, kind):
+            essences.append(essence)
+            if len(essences) == _BATCH:
+                found.append(_Hashed(key, hash(tuple(essences))))
+                essences = []
+        return [*found, _Hashed(key, hash(tuple(essences)))] if essences else found
+
+    return work
+
+
+def _essences(recording: Recording, kind: EventType) -> Iterator[tuple[Key, tuple[Any, ...]]]:
+    query = f"""
+        SELECT f.ts, f.event, e.body FROM fact f {recording.by("type")} JOIN event e ON e.id = f.event
+        WHERE f.type = ? ORDER BY f.ts, f.event
+    """
+    for ts, event, body in recording.connection.execute(query, (kind.value,)):
+        yield Key(ts, event - recording.base), _essence(ts, body)
 
 
 def _one_more(kind: EventType, left: Sequence[_Decision], right: Sequence[_Decision]) -> _Parting:
@@ -313,11 +370,11 @@ def _one_more(kind: EventType, left: Sequence[_Decision], right: Sequence[_Decis
 
 def _decisions(recording: Recording, kind: EventType, after: Key | None) -> list[_Decision]:
     rows = recording.page(Selection(types=(kind,)), Window(recording.head, last=after), _BATCH)
-    return [_Decision(row, _essence(row)) for row in rows]
+    return [_Decision(row, _essence(row.ts, row.body)) for row in rows]
 
 
-def _essence(row: Row) -> tuple[Any, ...]:
+def _essence(ts: int, body: bytes) -> tuple[Any, ...]:
     """What makes two decisions the same; ids are not part of it, for engines number them anew."""
-    properties = paths.properties(row.body)
-    values = (properties.get(name) for name in _COMPARED)
-    return (row.ts, *(json.dumps(v) if isinstance(v, (dict, list)) else v for v in values))
+    properties = paths.properties(body)
+    values = map(properties.get, _COMPARED)
+    return (ts, *(json.dumps(v) if isinstance(v, (dict, list)) else v for v in values))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tracedesk.backtest import runs
 from tracedesk.backtest.lanes import Lanes
 from tracedesk.backtest.query import Recording
+from tracedesk.backtest.run_cache import RunCache
 from tracedesk.catalog import CatalogError
 from tracedesk.errors import ToolError
 from tracedesk.home import Home
@@ -59,6 +60,7 @@ class Shelf:
         self._most = most_open
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._settling: asyncio.Future[Any] | None = None
+        self._cache = RunCache()
 
     async def read(self, run: str, work: Callable[[Recording], T]) -> T:
         """`work` on the run as it is now, in a thread; the call's deadline interrupts it."""
@@ -71,6 +73,13 @@ class Shelf:
                 held.users -= 1
                 self._close_spare(name, held)
 
+    async def read_once(self, run: str, part: str, work: Callable[[Recording], T]) -> T:
+        """The same; of a run that has ended the result is kept by the name of the part."""
+        state = await self.read(run, _state_of)
+        if state is None:
+            return await self.read(run, work)
+        return await self._cache.get((run.lower(), state, part), lambda: self.read(run, work))
+
     async def in_thread(self, work: Callable[[Home], T]) -> T:
         """`work` on the home itself, in a thread."""
         with _told(""):
@@ -82,6 +91,7 @@ class Shelf:
             self._settling = asyncio.ensure_future(asyncio.to_thread(runs.settle, self.home))
 
     async def close(self) -> None:
+        await self._cache.close()
         if self._settling is not None:
             await asyncio.wait([self._settling])
             if (problem := self._settling.exception()) is not None:
@@ -117,6 +127,13 @@ class Shelf:
         spare = [run for run, held in self._open.items() if not held.users]
         for run in spare[: len(self._open) - self._most]:
             self._open.pop(run).lanes.close()
+
+
+def _state_of(recording: Recording) -> tuple[str, bytes] | None:
+    """The status and the chain's hash of a run that has ended and has its tables; None for any other."""
+    if recording.is_running or not recording.is_indexed:
+        return None
+    return recording.status, recording.chain_head
 
 
 def _identity(path: str, run: str) -> tuple[int, int]:

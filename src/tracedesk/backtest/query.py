@@ -224,6 +224,13 @@ class Recording:
         return None if row[0] is None else (row[0], row[1])
 
     @cached_property
+    def chain_head(self) -> bytes:
+        """The chain's hash at the last event, which binds everything before it; empty without events."""
+        query = "SELECT hash FROM batch WHERE id > ?1 AND id <= ?1 + ?2 ORDER BY id DESC LIMIT 1"
+        rows = self.connection.execute(query, (self.base, max(1, self.head)))
+        return next((digest for (digest,) in rows), b"")
+
+    @cached_property
     def has_guids(self) -> bool:
         """Whether any event has brought a GUID of its own."""
         return any(self.connection.execute("SELECT 1 FROM given WHERE guid IS NOT NULL LIMIT 1"))

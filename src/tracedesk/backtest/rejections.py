@@ -26,7 +26,9 @@ _GUID: Final = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _HEX: Final = r"\b0x[0-9A-Fa-f]+\b|\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{8,}\b"
 _NONE: Final = r"(?<!\w)[+-]?(?:nan|NaN|inf|Infinity)\b"
 _NUMBER: Final = r"(?:(?<![\w#])[+-])?\.?[0-9](?:[0-9_,.]*[0-9])?(?:[eE][+-]?[0-9]+)?"
-_FIGURES: Final = re.compile(f"{_GUID}|{_HEX}|{_NONE}|{_NUMBER}")
+_ESCAPE: Final = r"\x1b\[[0-9;]*[A-Za-z]"
+"""Colours of a terminal are no figures."""
+_FIGURES: Final = re.compile(f"{_ESCAPE}|{_GUID}|{_HEX}|{_NONE}|{_NUMBER}")
 _LISTS: Final = re.compile(r"#(?:[\s,;:/-]+#)+")
 """Dates, times, and lists of any length."""
 
@@ -48,4 +50,8 @@ def _code(reason: str, names: tuple[tuple[str, str], ...]) -> str:
     for name, text in names:
         if len(text) >= _SHORTEST_NAME and text in reason:
             reason = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", f"{{{name}}}", reason)
-    return _LISTS.sub("#", _FIGURES.sub("#", reason))
+    return _LISTS.sub("#", _FIGURES.sub(_figure, reason))
+
+
+def _figure(found: re.Match[str]) -> str:
+    return found[0] if found[0].startswith("\x1b") else "#"

@@ -70,7 +70,7 @@ def page_of(recording: Recording, name: str, *, progress: Progress | None = None
     events = _watched(events_of(recording), recording.head, progress)
     story = tell(events, start, end, Positions.of(recording))
     engine = str(recording.meta.get("engine") or "")
-    heading = Heading(recording.run, name, engine, recording.status, _head(recording))
+    heading = Heading(recording.run, name, engine, recording.status, recording.chain_head.hex())
     return page(heading, story, counts_of(recording), performance_of(recording))
 
 
@@ -79,13 +79,6 @@ def _watched(events: Iterator[Event], total: int, progress: Progress | None) -> 
         if progress and done % _STEP == 0:
             progress(done, total, None)
         yield event
-
-
-def _head(recording: Recording) -> str:
-    query = "SELECT hash FROM batch WHERE id > ?1 AND id <= ?1 + ?2 ORDER BY id DESC LIMIT 1"
-    for (digest,) in recording.connection.execute(query, (recording.base, max(1, recording.head))):
-        return digest.hex()
-    return ""
 
 
 def page(heading: Heading, story: Story, counts: Counts, performance: Performance) -> bytes:
