@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.backtest.desks import agent
 from tests.backtest.files import OTHER, RUN, event, write
 from tests.cli.conftest import Done, Shell, shell
+from tests.support import run as in_loop
 from tracedesk.backtest.importing import import_file
 from tracedesk.backtest.recorder import Recorder
 from tracedesk.cli.backtest import backtest
@@ -97,6 +99,74 @@ def test_a_clash_of_ids_is_refused_with_the_way_out(asked: Inside, file: Path) -
     done = asked("backtest", "import", file)
     assert done.code == 1
     assert "--run-id" in done.err
+
+
+def test_a_file_of_which_no_line_is_an_event_is_refused_unless_forced(inside: Inside) -> None:
+    page = inside.project / "README.md"
+    page.write_text("# A project\n\nIt has words.\n" + '{"orders": [1, 2]}\n' * 3)
+    done = inside("backtest", "import", page)
+    assert done.code == 1
+    assert "README.md holds no event: none of its 5 lines" in done.err
+    assert "--force" in done.err
+    assert inside("--json", "backtest", "runs").json["total"] == 0
+    assert list(Home.open(inside.home).runs.glob("*")) == [Home.open(inside.home).runs / ".import.lock"]
+    (kept,) = inside("--json", "backtest", "import", page, "--force").json["runs"]
+    assert (kept["events"], kept["malformedLines"], kept["isNew"]) == (5, 5, True)
+    assert inside("backtest", "import", page).code == 0, "it is here already"
+
+
+def test_one_event_among_other_lines_is_enough_for_an_import(inside: Inside) -> None:
+    lines = [b"junk\n"] * 50 + [event(1)]
+    done = inside("--json", "backtest", "import", write(inside.project / "mixed.jsonl", lines))
+    (found,) = done.json["runs"]
+    assert (done.code, found["events"], found["malformedLines"]) == (0, 51, 50)
+
+
+def test_a_removed_run_is_gone_and_can_be_imported_again(asked: Inside, file: Path) -> None:
+    home = Home.open(asked.home)
+    before = asked("backtest", "export", "week").out
+    done = asked("--json", "backtest", "rm", "week")
+    assert {**done.json, "bytes": 0} == {"runId": RUN, "name": "week", "events": 3, "bytes": 0}
+    assert done.json["bytes"] > 10_000
+    assert list(home.runs.glob(f"{RUN}*")) == []
+    assert asked("--json", "backtest", "runs").json["total"] == 0
+    assert asked("backtest", "rm", "week").code == 1
+    assert asked("--json", "backtest", "import", file).json["runs"][0]["isNew"] is True
+    assert asked("backtest", "export", "week").out == before
+
+
+def test_a_run_that_is_being_recorded_is_not_removed(inside: Inside) -> None:
+    with Recorder(Home.open(inside.home), "live") as recorder:
+        recorder.risk(0, "Margin", current=1)
+        recorder.flush()
+        done = inside("backtest", "rm", "live")
+        recorder.risk(1, "Margin", current=2)
+    assert done.code == 1
+    assert "being recorded" in done.err
+    assert inside("--json", "backtest", "show", "live").json["events"] == 2
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_run_whose_file_is_damaged_or_gone_can_be_removed(asked: Inside, is_gone: bool) -> None:
+    home = Home.open(asked.home)
+    for path in home.runs.glob(f"{RUN}.db*"):
+        path.unlink()
+    if not is_gone:
+        home.run_file(RUN).write_bytes(b"nothing of the kind" * 500)
+    assert asked("backtest", "rm", RUN).code == 0
+    assert asked("--json", "backtest", "runs").json["total"] == 0
+    assert list(home.runs.glob(f"{RUN}*")) == []
+
+
+def test_a_desk_that_serves_a_run_says_that_it_was_removed(asked: Inside) -> None:
+    async def main() -> None:
+        async with agent(asked.home) as desk:
+            assert (await desk.call("describe_run", runId=RUN))["run"]["events"] == 3
+            assert asked("backtest", "rm", RUN).code == 0
+            assert (await desk.refused("describe_run", runId=RUN))["code"] == "RUN_NOT_FOUND"
+            assert (await desk.call("list_backtest_runs"))["runs"] == []
+
+    in_loop(main())
 
 
 def test_runs_are_listed_newest_first(imported: Shell) -> None:

@@ -74,11 +74,13 @@ def import_file(
     run_id: str | None = None,
     engine: str = ENGINE,
     config: Mapping[str, Any] | None = None,
+    force: bool = False,
     progress: Progress | None = None,
 ) -> list[Imported]:
     """Bring in a file of event objects, one a line, plain or gzipped; its runs, in the file's order.
 
-    Name, engine and configuration are what the file does not tell of its runs.
+    Name, engine and configuration are what the file does not tell of its runs. A file without any event is
+    refused unless `force` is given.
     """
     wanted = run_id_of(run_id) if run_id else None
     with _opened(home, path) as file:
@@ -92,7 +94,7 @@ def import_file(
             plan = Plan(name or _stem(path), engine, config or {})
             work = _Work(home, folder, digest, key, plan, wanted, first)
             work.take(source)
-            return work.finish()
+            return work.finish(path.name, force=force)
 
 
 def _stem(path: Path) -> str:
@@ -276,7 +278,7 @@ class _Work:
             self._close()
             raise
 
-    def finish(self) -> list[Imported]:
+    def finish(self, file: str, *, force: bool) -> list[Imported]:
         """Seal the runs, and put them in their place."""
         if not self.named:
             raise ImportRefused("the file has no lines, so there is nothing to import")
@@ -287,11 +289,24 @@ class _Work:
                 run.finish(source)
         finally:
             self._close()
+        if not force:
+            self._refuse_without_events(file)
         self._place()
         with Catalog(self.home) as catalog:
             for id in self.open:
                 catalog.refresh(id)
         return [self._outcome(id) for id in ids]
+
+    def _refuse_without_events(self, file: str) -> None:
+        """Refuse a file that only holds something else; one that shares a run with another holds events."""
+        found = list(self.open.values())
+        if self.present or any(run.events > run.malformed for run in found):
+            return
+        count = sum(run.events for run in found)
+        raise ImportRefused(
+            f"{file} holds no event: none of its {count:,} lines is a JSON object with a known eventType. "
+            "Give one event object a line, or keep the lines as malformed events with --force"
+        )
 
     def _place(self) -> None:
         """Give the runs their names among the others: to all of them, or to none."""

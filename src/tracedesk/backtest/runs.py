@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +16,11 @@ from tracedesk.backtest.texts import parameters
 from tracedesk.backtest.validation import Profile
 from tracedesk.catalog import Catalog, CatalogError, Run, describe
 from tracedesk.config import locate
-from tracedesk.home import Home
+from tracedesk.home import Home, alone
 from tracedesk.hosts.processes import Processes, system_processes
 from tracedesk.journal import Journal, JournalError, Reader, Status, Stream
 from tracedesk.journal.sqlite import Connection, SQLiteError
+from tracedesk.primitives.disk import sync
 from tracedesk.primitives.time import Clock, format
 
 _CHECKPOINT_PAGES: Final = 4_000
@@ -127,6 +129,46 @@ def given_hash(connection: Connection) -> str:
     for row in connection.execute("SELECT event, severity, category, guid, faults FROM given ORDER BY event"):
         digest.update(repr(row).encode())
     return digest.hexdigest()
+
+
+# --- removing a run -----------------------------------------------------------------------------
+
+
+class RunInUse(Exception):
+    """A run that cannot be removed now, with the remedy."""
+
+
+def remove(home: Home, run_id: str) -> int:
+    """Delete a run's file and its entry in the catalog; the bytes that were freed.
+
+    The entry goes first: a process that is killed in between leaves a run that `settle` lists again.
+    """
+    path = home.run_file(run_id)
+    with alone(home.path):
+        with suppress(CatalogError, JournalError, SQLiteError):
+            found = describe(home, path)
+            if found is not None and not found.is_settled:
+                raise RunInUse(f"run {run_id} is being recorded; end its recorder, then remove the run")
+        _empty_log(path)
+        files = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm", "")]
+        size = sum(file.stat().st_size for file in files if file.exists())
+        with Catalog(home) as catalog:
+            catalog.forget(run_id)
+        # The log is empty, so it goes first: left alone, it could be taken for that of a later file.
+        for file in files:
+            file.unlink(missing_ok=True)
+        sync(home.runs)
+    return size
+
+
+def _empty_log(path: Path) -> None:
+    """Move the write-ahead log into the file; a file that is damaged or gone has none to move."""
+    if not path.exists():
+        return
+    with suppress(JournalError, SQLiteError), Journal(path) as journal:
+        busy, _, _ = next(iter(journal.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")))
+        if busy:
+            raise RunInUse(f"run {path.stem} is being read by another process; try again in a moment")
 
 
 # --- runs whose recorder died ------------------------------------------------------------------

@@ -47,21 +47,23 @@ Heads = Sequence[str]
 
 @click.group(cls=DeskGroup)
 def backtest() -> None:
-    """Import, list, show, export and report recorded backtest runs."""
+    """Import, list, show, export, report and remove recorded backtest runs."""
 
 
 @backtest.command("import")
 @click.argument("file", type=_FILE)
 @click.option("--name", metavar="NAME", help="What to call the run [default: the file's name].")
 @click.option("--run-id", metavar="GUID", help="The run's id, instead of the one the file names.")
+@click.option("--force", is_flag=True, help="Import a file of which no line is an event.")
 @pass_console
-def import_(console: Console, file: Path, name: str | None, run_id: str | None) -> None:
+def import_(console: Console, file: Path, name: str | None, run_id: str | None, force: bool) -> None:
     """Bring in the events of FILE, a .jsonl or .jsonl.gz with one event object a line.
 
-    Nothing is dropped: a line or an event that is not as it should be is kept with its validation errors.
+    Nothing is dropped: a line or an event that is not as it should be is kept with its validation errors. A
+    file of which no line is an event is refused, unless --force is given.
     Importing the same file again changes nothing. An import that is interrupted leaves no run.
     """
-    found = _brought_in(console, file, name, run_id)
+    found = _brought_in(console, file, name, run_id, force)
     console.answer({"runs": [_import_document(run) for run in found]}, "\n".join(map(_import_text, found)))
 
 
@@ -162,6 +164,27 @@ def report(console: Console, run: str, out: Path) -> None:
     console.answer({"runId": entry.id, "file": str(out.absolute()), "bytes": len(page)}, text)
 
 
+@backtest.command()
+@click.argument("run")
+@pass_console
+def rm(console: Console, run: str) -> None:
+    """Remove RUN for good: its events, its tables and its entry in the list.
+
+    A run that is being recorded is not removed. `tracedesk prune` removes events alone and keeps manifests.
+    """
+    from tracedesk.backtest.runs import RunInUse, remove
+
+    home = _home(console)
+    entry = _find(home, run)
+    try:
+        size = remove(home, entry.id)
+    except RunInUse as refusal:
+        raise Failed(sentence(refusal)) from None
+    facts = {"runId": entry.id, "name": entry.name, "events": entry.events, "bytes": size}
+    text = f"Removed run {entry.id} ({entry.name}): {entry.events:,} events, {size_text(size)}."
+    console.answer(facts, text)
+
+
 # --- runs -------------------------------------------------------------------------------------
 
 
@@ -233,16 +256,19 @@ def _recording(console: Console, text: str) -> Generator[tuple[Run, Recording]]:
         raise Failed(f"The file of run {entry.id} cannot be read: {sentence(problem)}") from None
 
 
-def _brought_in(console: Console, file: Path, name: str | None, run_id: str | None) -> list[Imported]:
+def _brought_in(
+    console: Console, file: Path, name: str | None, run_id: str | None, force: bool
+) -> list[Imported]:
     from tracedesk.backtest.importing import ImportRefused, import_file
     from tracedesk.cli.progress import Bar
     from tracedesk.primitives.ids import is_uuid
 
     if run_id is not None and not is_uuid(run_id):
         raise Misuse(f"--run-id takes a GUID like 0190b5a0-3c1e-7d4f-8a2b-6c5d4e3f2a1b, not {run_id!r}.")
+    given: dict[str, Any] = {"name": name, "run_id": run_id, "force": force}
     try:
         with Bar("import") as bar:
-            return import_file(_home(console), file, name=name, run_id=run_id, progress=bar.show)
+            return import_file(_home(console), file, **given, progress=bar.show)
     except ImportRefused as refusal:
         raise Failed(sentence(refusal)) from None
 
@@ -329,13 +355,14 @@ def _show_document(run: Run, recording: Recording) -> dict[str, Any]:
         "to": format(times[1]) if times else None,
         "meta": dict(recording.meta),
         "types": {name: dict(row) for name, row in counts.by_type.items()},
-        "rejections": [_reason_document(reason, group) for reason, group in groups],
+        "rejections": [_reason_document(code, group) for code, group in groups],
     }
 
 
-def _reason_document(reason: str, group: Rejected) -> dict[str, Any]:
+def _reason_document(code: str, group: Rejected) -> dict[str, Any]:
     symbols = sorted(group.symbols)
-    return {"reason": reason, "orders": group.count, "symbols": symbols, "firstEvent": group.first_seq}
+    facts = {"reason": code, "orders": group.count, "symbols": symbols, "firstEvent": group.first_seq}
+    return facts if group.reason == code else {**facts, "example": group.reason}
 
 
 def _print_run(facts: dict[str, Any]) -> None:
