@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 from tests.backtest.desks import MINUTE, T0, agent, record, storied, story
-from tests.support import ROOT, run
+from tests.support import ROOT, rpc, run, until
+from tracedesk.backtest.desk import READERS
 from tracedesk.backtest.ids import event_id
 from tracedesk.backtest.tools import backtest
 from tracedesk.contracts import names
@@ -43,6 +46,35 @@ def test_an_event_is_returned_as_the_contract_shows_it_with_its_own_digits(tmp_p
             assert (metadata["totalCount"], metadata["returnedCount"], metadata["hasMore"]) == (2, 2, False)
             assert metadata["runStatus"] == "ended"
             assert "nextCursor" not in metadata
+
+    run(main())
+
+
+def test_a_hundred_questions_of_one_session_at_once_are_all_answered(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with storied(tmp_path) as (desk, id):
+            session = await desk.client.open_session()
+
+            async def ask(number: int) -> int:
+                arguments = {"runId": id, "eventType": "OrderPlaced"}
+                call = rpc("tools/call", {"name": "get_events_by_type", "arguments": arguments}, number)
+                answer = (await session.post("/mcp", call)).json["result"]
+                assert not answer["isError"], answer
+                return answer["structuredContent"]["metadata"]["totalCount"]
+
+            # The readers of the run are held, so that no question is answered before all are asked.
+            gate = threading.Event()
+            held = [
+                asyncio.ensure_future(desk.shelf.read(id, lambda _: gate.wait(30))) for _ in range(READERS)
+            ]
+            asked = [asyncio.ensure_future(ask(number)) for number in range(100)]
+            try:
+                admission = desk.client.desk.dispatch.admission
+                await until(lambda: admission.running + admission.waiting == 100)
+            finally:
+                gate.set()
+            assert await asyncio.gather(*asked) == [3] * 100
+            await asyncio.gather(*held)
 
     run(main())
 
