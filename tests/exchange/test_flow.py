@@ -114,11 +114,23 @@ def test_depth_is_spread_over_the_rings_on_both_sides() -> None:
     stage = staged()
     run(stage, 20)
     book = stage.markets.of("BTCUSDT").depth_feed.book
-    for side in (book.bids, book.asks):
-        assert 60 <= len(side) <= 140
     mid = stage.markets.of("BTCUSDT").last_price or 0
+    for side in (book.bids, book.asks):
+        assert 40 <= sum(abs(price - mid) * 10_000 <= 40 * mid for price in side) <= 140
     assert max(book.asks) > mid * 102 // 100
     assert min(book.bids) < mid * 98 // 100
+
+
+def test_every_market_has_a_thousand_levels_a_side_at_the_start_and_later() -> None:
+    stage = build(Plan(pace=1.0), Warp(ManualClock(START)), warm_up=1)
+    for seconds in (0, 60):
+        run(stage, seconds)
+        for market in stage.markets:
+            book = market.depth(5_000)
+            assert min(len(book["bids"]), len(book["asks"])) >= 1_000, market.symbol
+            assert float(book["bids"][0][0]) < float(book["asks"][0][0])
+            worth = sum(float(price) * float(quantity) for price, quantity in book["bids"][:100])
+            assert worth > 0
 
 
 def test_a_users_large_order_moves_the_market_which_then_comes_back() -> None:

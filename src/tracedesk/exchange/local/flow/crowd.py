@@ -9,6 +9,7 @@ from typing import Final
 from tracedesk.exchange.instruments import Instrument
 from tracedesk.exchange.local.flow.character import Character, character
 from tracedesk.exchange.local.flow.floor import Floor, Sight
+from tracedesk.exchange.local.flow.ladder import Ladder
 from tracedesk.exchange.local.flow.makers import Makers
 from tracedesk.exchange.local.flow.takers import Noise, Trend, take_mispriced
 from tracedesk.exchange.local.flow.value import Rate, key_of
@@ -48,6 +49,9 @@ class Crowd:
         self._random = Random(key_of(seed, instrument.symbol))
         self._sight = Sight(floor, instrument)
         self._makers = Makers(self._sight, self.character, self._random)
+        self._ladder = Ladder(
+            self._sight, self.character, Random(key_of(seed, f"{instrument.symbol} ladder"))
+        )
         self._noise = Noise(self._sight, self.character, self._pace, self._random)
         self._trend = Trend(self._sight, self.character, self._random)
         self._band = BAND / min(self._pace, 1.0) ** 0.5
@@ -60,6 +64,7 @@ class Crowd:
         """Begin: the book is laid out around what the asset is worth."""
         self._see(now_ns)
         self._sight.reserve = self.rate.at(now_ns)
+        self._ladder.open()
         self._makers.open()
         self._next_look = now_ns + int(LOOK * _NS)
         self._next_change = self._after(now_ns, self._changes(now_ns))
@@ -76,6 +81,7 @@ class Crowd:
         self._makers.move_urgent(now_ns)
         if now_ns >= self._next_change:
             self._makers.move_one()
+            self._ladder.move_some()
             self._next_change = self._after(now_ns, self._changes(now_ns))
         if now_ns >= self._next_taker:
             self._noise.act(now_ns)
@@ -91,6 +97,7 @@ class Crowd:
         moved = self._impact + (-push if event.buyer_is_maker else push)
         self._impact = min(max(moved, -MOST_IMPACT), MOST_IMPACT)
         self._makers.filled(event, event.ns)
+        self._ladder.filled(event)
 
     def touched(self, event: TouchChanged) -> None:
         self._sight.bid, self._sight.ask = event.bid, event.ask
@@ -122,6 +129,8 @@ class Crowd:
         if abs(fair - sight.reserve) >= max(fair * self._band / _BASIS, sight.tick):
             sight.reserve = fair
             self._makers.reprice(now_ns)
+            self._ladder.reprice()
+        self._ladder.refill()
         margin = max(int(sight.reserve * MISPRICED / _BASIS), 2 * sight.tick)
         take_mispriced(sight, margin, TOUCH_WORTH * self.character.size)
         self._trend.look(now_ns)
