@@ -35,6 +35,8 @@ class Market:
     changes: Changes
     book: Book
     trusted: tuple[int, int]
+    since_ns: int = 0
+    """What comes before it is known, and not looked at."""
 
     @property
     def covered(self) -> Covered:
@@ -44,7 +46,8 @@ class Market:
 
     @property
     def span(self) -> Span:
-        return Span.of(self.covered.from_ns, self.covered.to_ns)
+        covered = self.covered
+        return Span.of(max(self.since_ns, covered.from_ns), covered.to_ns, covered)
 
 
 def instrument(symbol: str, tick: int = TICK, step: int = ONE // 100_000) -> Instrument:
@@ -57,32 +60,47 @@ def outside(folder: Path, name: str) -> Path:
     return sorted(folder.glob(f"{name}*.gz"))[0]
 
 
-@cache
 def recorded(path: Path) -> Market:
-    """The series of a recording.
+    """The series of a recording."""
+    return continued((path,), TICKS.get(_symbol(path), TICK))
+
+
+def _symbol(path: Path) -> str:
+    return path.name.split("_")[0].split(".")[0].upper()
+
+
+@cache
+def continued(paths: tuple[Path, ...], tick: int) -> Market:
+    """The series of recordings that follow one another without a gap; the span is that of the last one.
 
     Touches carry no time of the venue: they get the time they came, moved by how far the venue's clock
     was ahead of the local one at the last trade or depth event.
     """
-    tape, sync, symbol = Tape(10**7), Sync(ManualClock()), path.name.split("_")[0].split(".")[0].upper()
+    tape, sync, newest = Tape(10**7), Sync(ManualClock()), max(paths)
     sync.opened()
-    ahead: int | None = None
-    for ns, frame in frames(path):
+    ahead, last, begun = None, 0, 0
+    for path, ns, frame in ((each, *row) for each in paths for row in frames(each)):
         said = payload(frame)
         if "lastUpdateId" in said:
-            bids, asks = levels(said["bids"]), levels(said["asks"])
+            bids, asks, last = levels(said["bids"]), levels(said["asks"]), said["lastUpdateId"]
             tape.changes(sync.snapshot(said["lastUpdateId"], bids, asks, limit=1_000).changes)
         elif said.get("e") == "depthUpdate":
-            event = Depth.of(said)
-            ahead = event.event_ns - ns
+            if "pu" in said and (not last or said["u"] <= last):
+                continue
+            # Futures number all markets together, and say instead which event an event follows.
+            event = Depth.of({**said, "U": last + 1} if "pu" in said else said)
+            ahead, last = event.event_ns - ns, said["u"]
+            begun = begun or (event.event_ns if path == newest else 0)
             tape.changes(sync.offer(event).changes)
         elif said.get("e") == "trade":
-            tape.print(event_ns(said["T"]), said["t"], units(said["p"]), units(said["q"]), said["m"])
+            if price := units(said["p"]):  # futures list trades of their insurance fund without one
+                tape.print(event_ns(said["T"]), said["t"], price, units(said["q"]), said["m"])
         elif "A" in said and ahead is not None:
-            tape.touch(ns + ahead, said["u"], *_touch(said))
+            tape.touch(event_ns(said["T"]) if "T" in said else ns + ahead, said["u"], *_touch(said))
     assert sync.synced
     series = (tape.touches(0, EVER), tape.prints(0, EVER), tape.changed(0, EVER))
-    return Market(instrument(symbol, TICKS.get(symbol, TICK)), *series, sync.book, sync.trusted)
+    since = begun if len(paths) > 1 else 0
+    return Market(instrument(_symbol(newest), tick), *series, sync.book, sync.trusted, since)
 
 
 def _touch(said: Mapping[str, Any]) -> tuple[int, int, int, int]:

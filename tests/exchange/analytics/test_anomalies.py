@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scripts.proof.record import Recorder
-from tests.exchange.analytics.markets import OURS, OUTSIDE, Market, outside, recorded
+from tests.exchange.analytics.markets import OURS, OUTSIDE, TICK, Market, continued, outside, recorded
 from tests.exchange.analytics.seeded import START, Episode, Flow, Kind, injected
 from tracedesk.exchange.analytics.anomalies import Anomalies, Anomaly, detect
 from tracedesk.exchange.analytics.anomalies.icebergs import at_least
@@ -104,6 +105,44 @@ def test_fewer_than_one_second_in_a_hundred_of_the_venues_recording_is_flagged(
     folder = checkout("binance_spot")
     flagged = check_ordinary_seconds_stay_unflagged(recorded(outside(folder, name)))
     prove.record(f"exchange-flagged-{name}", round(flagged, 4), seeds=(), checkouts={"binance_spot": folder})
+
+
+CHOSEN = {
+    "spot/btcusdt_20240808.gz": "5d263f4c5379cfc27379ef0e22779aa33804463d1b69c292e9c0714e31f2e1b4",
+    "spot/ethusdt_20240808.gz": "179a67651ec90f8d299c033f85df29027315a30a738eae74a1388d560f80a737",
+}
+"""The recordings of hftbacktest on which the constants were chosen, with their SHA-256."""
+JUDGES = {
+    "spot/btcusdt_20240809.gz": "2981a27474b8903133cc66e25f4da561140dd061c942b84801b9d8c60e4b3599",
+    "spot/ethusdt_20240809.gz": "7be2b6113ced0cdb125bfa7607aacb18acd1f3cea9a248d1f53c627c7eed6bb8",
+    "usdm/btcusdt_20240808.gz": "0ad7b3a0f5cff220761ea890cfd6e3c15f6899edc7f94637ec915043d7a72251",
+    "usdm/ethusdt_20240808.gz": "6b76bc224bbb7fe402e7206066775e17e18dbc697247fbab8ebcc38289a3f772",
+    "cm/btcusd_perp_20240808.gz": "795efa5540bfca87d20181df5c444741a8cc31810689c429a4004cbbd0b3a374",
+    "cm/btcusd_perp_20240809.gz": "49ae1c7797b924e7f1dca4c5a64f5cebafaf08473041227b4b142b447c56c766",
+    "cm/ethusd_perp_20240808.gz": "a4be5dd61b71ee9b1c36a2a7b407bd56abe1b563088b46e8eb0d436b4d4e1b80",
+    "cm/ethusd_perp_20240809.gz": "91d3fb8441674c501afc6a5c7c3b4687d56cc93aca5d171b8ccc1cf7d97a8a1d",
+}
+"""Recordings that judge, and that nothing was chosen on."""
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+def test_fewer_than_one_second_in_a_hundred_of_any_recording_is_flagged(
+    checkout: Callable[[str], Path], prove: Recorder
+) -> None:
+    folder = checkout("hftbacktest") / "examples"
+    shares: dict[str, float] = {}
+    for name, digest in {**CHOSEN, **JUDGES}.items():
+        path = folder / name
+        assert sha256(path.read_bytes()).hexdigest() == digest, name
+        before = folder / name.replace("20240809", "20240808")  # a recording of the next day has no snapshot
+        tick = TICK if "eth" in name or "spot" in name else 10 * TICK
+        market = continued(tuple(dict.fromkeys((before, path))), tick)
+        shares[name] = check_ordinary_seconds_stay_unflagged(market)
+    worst = max(shares[name] for name in JUDGES)
+    prove.record(
+        "exchange-flagged-judges", round(worst, 4), seeds=(), checkouts={"hftbacktest": folder.parent}
+    )
 
 
 @pytest.mark.timeout(600)

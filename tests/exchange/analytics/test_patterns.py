@@ -85,8 +85,8 @@ def test_floods_that_keep_coming_do_not_become_usual() -> None:
 # --- spoof-like
 
 
-def fleeting(size: int, life_ms: int, traded: int, ticks: int = 2) -> list[Anomaly]:
-    """A quiet market of levels from one to three coins, and one order that comes and goes."""
+def fleeting(size: int, life_ms: int, traded: int, ticks: int = 2, *, opposite: bool = True) -> list[Anomaly]:
+    """A quiet market of levels from one to three coins, and one bid that comes and goes while others buy."""
     tape, rng, base = Tape(10**6), np.random.default_rng(7), 2 * ONE
     levels = {(side, (MID - side * (1 + d)) * TICK): base for side in (1, -1) for d in range(6)}
     price, start = (MID - 1 - ticks) * TICK, 70 * SECOND
@@ -96,6 +96,8 @@ def fleeting(size: int, life_ms: int, traded: int, ticks: int = 2) -> list[Anoma
         # What stood there before is first in the queue.
         tape.print(start + 3 * BATCH - 1, 1, price, base + traded, True)
         planned[start + 3 * BATCH] = size - traded
+    if opposite:
+        tape.print(start + 4 * BATCH, 2, (MID + 1) * TICK, ONE, False)
     for number, ns in enumerate(range(SECOND, 75 * SECOND, BATCH)):
         key, after = others[int(rng.integers(len(others)))], int(rng.integers(ONE, 3 * ONE))
         if ns in planned:
@@ -103,7 +105,7 @@ def fleeting(size: int, life_ms: int, traded: int, ticks: int = 2) -> list[Anoma
         tape.touch(ns - 1, number, (MID - 1) * TICK, ONE, (MID + 1) * TICK, ONE)
         tape.changes([(ns, number, *key, levels[key], after)])
         levels[key] = after
-    tape.print(75 * SECOND, 2, (MID - 1) * TICK, 1_000, True)
+    tape.print(75 * SECOND, 3, (MID - 1) * TICK, 1_000, True)
     series = (tape.touches(0, EVER), tape.prints(0, EVER), tape.changed(0, EVER))
     return spoofing(*series, instrument("SEEDUSDT"), Window(62 * SECOND, 75 * SECOND), BASELINE_S)
 
@@ -116,6 +118,15 @@ def test_much_size_that_is_withdrawn_before_most_of_it_trades_is_spoof_like(trad
     assert found.details["lifetime_ms"] == 1_000
     assert float(found.details["traded_quantity"]) == pytest.approx(traded * size / ONE)
     assert f"{100 - round(100 * traded)} % untraded" in found.description
+    assert (found.details["opposite_trades"], found.details["opposite_quantity"]) == (1, "1")
+
+
+def test_without_trades_on_the_other_side_nothing_is_spoof_like() -> None:
+    assert fleeting(16 * ONE, 1_000, 0, opposite=False) == []
+
+
+def test_a_level_that_joins_the_touch_is_ordinary() -> None:
+    assert fleeting(16 * ONE, 1_000, 0, ticks=0) == []
 
 
 @pytest.mark.parametrize(
