@@ -102,6 +102,7 @@ def desk_claims(waits: Waits) -> list[Claim]:
         _within("resource read, p95 ms", BARS["read"], p95(waits.reads)),
         _within(f"{SESSIONS} sessions, p95 ms", BARS["crowd"], p95(waits.crowd)),
         _within("slowest prompt, p95 ms", BARS["prompt"], slowest),
+        _within("slowest first prompt, ms", BARS["prompt"], max(waits.first_prompts.values())),
     ]
 
 

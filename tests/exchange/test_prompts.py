@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
+import pytest
+
 from tests.exchange.desks import agent
-from tests.support import run
+from tests.support import run, until
+from tracedesk.exchange import flows, report
 
 NOWHERE = {
     "rest": "http://127.0.0.1:9",
@@ -36,6 +40,31 @@ def test_the_five_prompts_are_listed_with_their_arguments(tmp_path: Path) -> Non
             }
 
     run(main())
+
+
+def test_the_first_use_of_the_venue_loads_what_prompts_compute_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(flows, "load", lambda: loaded.append("figures"))
+
+    async def main() -> None:
+        async with agent(tmp_path) as client:
+            assert loaded == []
+            await client.call("orderbook_l1", symbol="BTCUSDT")
+            await client.call("orderbook_l1", symbol="BTCUSDT")
+            await until(lambda: loaded == ["figures"])
+
+    run(main())
+
+
+def test_all_figures_are_loaded_that_an_answer_would_import() -> None:
+    named = {name.rpartition(".")[2] for name in flows.FIGURES}
+    wanted = re.compile(r"^    from tracedesk\.exchange\.analytics import (\w+)$", re.MULTILINE)
+    for module in (flows, report):
+        found = set(wanted.findall(Path(module.__file__ or "").read_text(encoding="utf-8")))
+        assert found <= named
+    assert "numpy" in named
 
 
 def test_every_prompt_is_one_user_message_with_data_and_a_task(tmp_path: Path) -> None:

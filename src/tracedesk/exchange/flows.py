@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,19 @@ if TYPE_CHECKING:
     from tracedesk.exchange.provider import Provider
 
 Document = dict[str, Any]
+_ANALYTICS: Final = [
+    "flow",
+    "profile",
+    "anomalies",
+    "health",
+    "vacuums",
+    "walls",
+    "microprice",
+    "quotes",
+    "slippage",
+]
+FIGURES: Final = ("numpy", *(f"tracedesk.exchange.analytics.{name}" for name in _ANALYTICS))
+"""Modules that answers import only when they compute figures."""
 BASELINE: Final = 600
 """Seconds before a window that anomalies and health are compared with."""
 _AT_ONCE: Final = 0.04
@@ -117,6 +131,12 @@ def _told(provider: Provider, market: Market, document: Document) -> Document:
 
 # --- the figures --------------------------------------------------------------------------------
 # Series and book are taken in one breath, before anything is awaited; threads only see copies.
+
+
+def load() -> None:
+    """Import everything that the figures are computed with."""
+    for name in FIGURES:
+        importlib.import_module(name)
 
 
 async def order_flow_of(provider: Provider, market: Market, seconds: int) -> Document:

@@ -79,6 +79,7 @@ class Provider:
         self._heard: dict[str, tuple[Account, Callable[[], None]]] = {}
         self.reports: dict[Any, Any] = {}
         self._supervised: dict[str, Supervised] = {}
+        self._loads_figures = False
 
     @property
     def mode(self) -> str:
@@ -201,10 +202,23 @@ class Provider:
     # --- the venue
 
     async def site(self) -> Site:
+        self._load_figures()
         return await self.link.site()
 
     async def market(self, symbol: str, scope: str) -> Market:
+        self._load_figures()
         return await self.leases.market(symbol, scope)
+
+    def _load_figures(self) -> None:
+        """Import what figures are computed with, once, while the venue is asked: the first prompt is on time.
+
+        Not before the first use: a desk that nobody asks of the exchange needs none of it.
+        """
+        if not self._loads_figures:
+            from tracedesk.exchange import flows
+
+            self._loads_figures = True
+            self._spawn(in_thread(flows.load))
 
     async def compute(self, work: Callable[[], T]) -> T:
         """Run a computation beside the streams; few at once, so that the streams keep up."""
