@@ -79,6 +79,7 @@ def serve(
         speed=speed,
         loop=loop,
         as_recorded=as_recorded,
+        queue=sim.queue,
         limits=sim.limits,
     )
 
@@ -284,7 +285,7 @@ def _source(figures: dict[str, Any]) -> str:
         return f"seeded flow, seed {figures['seed']}, pace {figures['pace']}"
     names = ", ".join(figures["recordings"])
     state = "ended" if figures["ended"] else f"{figures['seconds']} of {figures['ofSeconds']} s"
-    return f"replay of {names}, {state}; orders do not move it"
+    return f"replay of {names}, {state}; queue model {figures['queue']}; orders do not move it"
 
 
 def _home(console: Console) -> Path:

@@ -72,6 +72,8 @@ class Sim:
     """What the background flow is drawn from; the same seed is the same market."""
     replay: str = ""
     """A recording to replay instead of seeded flow."""
+    queue: Literal["risk-averse", "none"] = "risk-averse"
+    """Queue model of a replay: orders wait behind recorded quantities, or are filled by the first trade."""
     idle_seconds: int = 1800
     """How long nobody uses an exchange that was started on demand before it ends by itself; 0 never does."""
     limits: Literal["account", "address"] = "account"

@@ -190,8 +190,8 @@ def test_users_trade_with_what_a_recording_offers() -> None:
         (units("100"), units("2")),
         (units("101"), units("1")),
     ]
-    bench.venue.set_levels(SYMBOL, [], [(units("100"), units("2")), (units("101"), 0)])
-    assert bench.depth() == ([(units("99"), units("5"))], [(units("100"), units("2"))])
+    bench.venue.set_levels(SYMBOL, [], [(units("100"), units("3")), (units("101"), 0)])
+    assert bench.depth() == ([(units("99"), units("5"))], [(units("100"), units("1"))])
 
 
 def test_a_recorded_book_that_crosses_a_users_order_fills_it_at_its_own_price() -> None:

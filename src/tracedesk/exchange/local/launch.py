@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from tracedesk.errors import ToolError
 from tracedesk.exchange.local.limits import By
 from tracedesk.exchange.local.plan import Plan
+from tracedesk.exchange.venue.queue import QueueModel
 from tracedesk.hosts import HostBusy, HostClient, HostFailed, HostGone, HostInfo, HostTimeout, find_one, spawn
 from tracedesk.hosts.launch import log_path
 from tracedesk.primitives import json, time
@@ -36,6 +37,9 @@ class Sim(Protocol):
 
     @property
     def replay(self) -> str: ...
+
+    @property
+    def queue(self) -> QueueModel: ...
 
     @property
     def idle_seconds(self) -> int: ...
@@ -84,7 +88,14 @@ async def ensure(home: Path, sim: Sim) -> HostInfo:
     if (info := running(home)) is not None:
         return info
     replay = (sim.replay,) if sim.replay else ()
-    plan = Plan(port=sim.port, seed=sim.seed, replay=replay, idle_seconds=sim.idle_seconds, limits=sim.limits)
+    plan = Plan(
+        port=sim.port,
+        seed=sim.seed,
+        replay=replay,
+        queue=sim.queue,
+        idle_seconds=sim.idle_seconds,
+        limits=sim.limits,
+    )
     return await start(home, plan, or_find=True)
 
 

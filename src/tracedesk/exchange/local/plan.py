@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from tracedesk.exchange.local.limits import By
+from tracedesk.exchange.venue.queue import QueueModel
 
 CALM: Final = 0.3
 """The pace of a market that nothing else was said of: three tenths of the recorded one."""
@@ -31,6 +32,8 @@ class Plan:
     loop: bool = False
     as_recorded: bool = False
     """Whether replayed events keep their own times, and the exchange's clock with them."""
+    queue: QueueModel = "risk-averse"
+    """How users' orders queue behind recorded quantities."""
     idle_seconds: int = 0
     """How long nobody uses it before it ends by itself; 0 keeps it running."""
     limits: By = "account"
@@ -47,6 +50,7 @@ class Plan:
             speed=float(document["speed"]),
             loop=bool(document["loop"]),
             as_recorded=bool(document["as_recorded"]),
+            queue=document.get("queue", "risk-averse"),
             idle_seconds=int(document["idle_seconds"]),
             limits=document.get("limits", "account"),
         )

@@ -1,7 +1,7 @@
 """Replay of recorded streams: what was published is published again, in its order and at its pace.
 
-Users' orders meet the recorded book and the recorded trades. They do not move either: the next recorded
-event says again what stands there.
+Users' orders wait in the recorded queues and take from the recorded book. They move nothing that is
+published, but nobody takes a recorded quantity twice.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ class Outside(Protocol):
 
     def set_levels(self, symbol: str, bids: Iterable[Level], asks: Iterable[Level]) -> object:
         """Let quantities from outside stand at prices, whatever stood there."""
+        ...
+
+    def begin_levels(self, symbol: str, bids: Sequence[Level], asks: Sequence[Level]) -> object:
+        """Let the first quantities from outside stand at prices."""
         ...
 
     def print_trade(self, symbol: str, price: int, quantity: int, *, buyer_is_maker: bool) -> object:
@@ -240,7 +244,7 @@ class Player:
         """Begin with the recorded book."""
         snapshot = self.recorded.snapshot
         self._market.begin_book(snapshot.last_id, snapshot.bids, snapshot.asks)
-        self._venue.set_levels(self._symbol, snapshot.bids, snapshot.asks)
+        self._venue.begin_levels(self._symbol, snapshot.bids, snapshot.asks)
 
     def rewind(self, now_ns: int) -> None:
         """Begin again: one batch turns the book of the end into that of the beginning."""

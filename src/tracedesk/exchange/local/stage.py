@@ -37,7 +37,7 @@ class Stage:
     def status(self) -> dict[str, Any]:
         """What moves the markets, for people and programs."""
         if isinstance(self.source, Replay):
-            return {"source": "replay", **self.source.status()}
+            return {"source": "replay", "queue": self.plan.queue, **self.source.status()}
         return {"source": "flow", "seed": self.source.seed, "pace": f"{self.source.pace:g}"}
 
 
@@ -81,7 +81,7 @@ def _replayed(plan: Plan, clock: Warp, store: Store | None) -> Stage:
     if plan.as_recorded:
         # Before anything takes the time: the venue's never goes back.
         clock.run_from(first_ns(recordings), plan.speed)
-    venue = Venue(_listed([each.symbol for each in recordings]), clock, store)
+    venue = Venue(_listed([each.symbol for each in recordings]), clock, store, queue=plan.queue)
     markets = Markets([listing.instrument for listing in venue.listings.values()], clock)
     replay = Replay(
         recordings, markets, venue, speed=plan.speed, loop=plan.loop, as_recorded=plan.as_recorded

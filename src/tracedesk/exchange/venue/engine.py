@@ -86,6 +86,22 @@ class Level:
         self.dead = 0
         """Cancelled orders that still stand in the queue."""
 
+    def oldest(self) -> Resting:
+        """The order at the front of a level that is not empty."""
+        queue = self.queue
+        while not queue[0].open:
+            queue.popleft()
+            self.dead -= 1
+        return queue[0]
+
+    def youngest(self) -> Resting | None:
+        """The order at the end of the queue, or `None` where there is none."""
+        queue = self.queue
+        while queue and not queue[-1].open:
+            queue.pop()
+            self.dead -= 1
+        return queue[-1] if queue else None
+
 
 _MANY_DEAD: Final = 64
 _MANY_EMPTY: Final = 1024
@@ -168,6 +184,10 @@ class Engine:
         self.rank = 0
         """Counts the places given in queues, so that they can be given again after a restart."""
 
+    def half(self, sign: int) -> Half:
+        """The side of the book that orders of a sign rest in."""
+        return self.bids if sign > 0 else self.asks
+
     def limit(self, order: Resting) -> Sequence[Match]:
         """Match a limit order and let what is left of it rest."""
         key = order.key
@@ -231,6 +251,19 @@ class Engine:
         order.open = wanted
         return matches
 
+    def take_level(self, half: Half, key: int, quantity: int) -> list[Match]:
+        """Match a quantity with the queue at one price, oldest first."""
+        level = half.levels.get(key)
+        matches: list[Match] = []
+        while level is not None and quantity and level.quantity:
+            maker = level.oldest()
+            part = min(maker.open, quantity)
+            matches.append((maker, abs(key), part))
+            quantity -= part
+            self._lessen(maker, part, level)
+            half.touched.add(key)
+        return matches
+
     def take_guarded(self, order: Resting, mode: Prevention, limit: int = ANY_PRICE) -> list[Step]:
         """Match an order that must not meet its own owner."""
         half = self.asks if order.sign > 0 else self.bids
@@ -240,7 +273,7 @@ class Engine:
             if key is None or key > limit:
                 break
             level = half.levels[key]
-            maker = self._oldest(level)
+            maker = level.oldest()
             half.touched.add(key)
             if maker.owner is not order.owner:
                 self._match(order, maker, level, steps)
@@ -272,13 +305,6 @@ class Engine:
         if ends_taker:
             order.open = 0
 
-    def _oldest(self, level: Level) -> Resting:
-        queue = level.queue
-        while not queue[0].open:
-            queue.popleft()
-            level.dead -= 1
-        return queue[0]
-
     def _lessen(self, maker: Resting, quantity: int, level: Level) -> None:
         """Take from the oldest order of a level."""
         maker.open -= quantity
@@ -305,13 +331,13 @@ class Engine:
             order.hidden = whole - order.open
         self.rank += 1
         order.rank = self.rank
-        (self.bids if order.sign > 0 else self.asks).add(order)
+        self.half(order.sign).add(order)
 
     def cancel(self, order: Resting) -> None:
         """Take an order out of the book."""
         if order.hidden:
             order.hidden = 0
-        (self.bids if order.sign > 0 else self.asks).remove(order)
+        self.half(order.sign).remove(order)
 
     def reduce(self, order: Resting, quantity: int) -> None:
         """Make an order smaller in its place: first what it hides, then what it shows."""
@@ -333,18 +359,26 @@ class Engine:
             self.cancel(order)
         else:
             whole = order.open + order.hidden - quantity
-            half = self.bids if order.sign > 0 else self.asks
-            level = half.levels[order.key]
+            level = self.half(order.sign).levels[order.key]
             level.queue.remove(order)
             level.quantity -= order.open
             order.open, order.hidden = whole, 0
             self.rest(order)
 
     def reduce_shown(self, order: Resting, quantity: int) -> None:
-        half = self.bids if order.sign > 0 else self.asks
+        half = self.half(order.sign)
         order.open -= quantity
         half.levels[order.key].quantity -= quantity
         half.touched.add(order.key)
+
+    def quantity_ahead(self, order: Resting) -> int:
+        """The quantity shown before a resting order at its price."""
+        ahead = 0
+        for each in self.half(order.sign).levels[order.key].queue:
+            if each is order:
+                break
+            ahead += each.open
+        return ahead
 
     def crosses(self, order: Resting) -> bool:
         """Whether a limit order would match at once."""

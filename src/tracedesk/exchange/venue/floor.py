@@ -146,6 +146,28 @@ class Floor:
             market.flow.pop(maker.id, None)
         self.note(market, price, quantity, quote, command.ns)
 
+    def meet(self, command: Command, market: Market, sign: int, price: int, quantity: int) -> None:
+        """Fill users' orders by a recorded trade: at better prices before its own, there in their queue."""
+        met = market.met_by(price, sign)
+        for order in met:
+            if order.limit == price or not quantity:
+                break
+            part = min(quantity, order.remaining)
+            self.fill_outside(command, market, order, part)
+            market.recorded.step_back(sign, order.limit)
+            quantity -= part
+        if quantity and met and met[-1].limit == price:
+            outside = Resting(0, -sign, price, 0)
+            for maker, at, part in market.recorded.trade(sign, price, quantity):
+                self.trade(command, market, outside, maker, at, part)
+
+    def fill_outside(self, command: Command, market: Market, order: Order, quantity: int) -> None:
+        """Fill an order at its own price with what came from outside the book."""
+        if quantity:
+            market.engine.hit(order, quantity)
+            outside = Resting(0, -order.sign, order.limit, 0)
+            self.trade(command, market, outside, order, order.limit, quantity)
+
     def note(self, market: Market, price: int, quantity: int, quote: int, ns: int) -> None:
         """Remember a traded price, and let the stops see it."""
         market.last_price = price

@@ -13,6 +13,7 @@ from tracedesk.exchange.venue.events import Level, LevelsChanged, TouchChanged
 from tracedesk.exchange.venue.filters import Filters
 from tracedesk.exchange.venue.listings import Listing
 from tracedesk.exchange.venue.live import Order
+from tracedesk.exchange.venue.queue import QueueModel, RecordedLiquidity
 from tracedesk.exchange.venue.store import Store
 from tracedesk.exchange.venue.triggers import Triggers
 from tracedesk.primitives.time import MINUTE, SECOND
@@ -88,8 +89,8 @@ class Market:
         "flow",
         "last_price",
         "listing",
-        "outside",
         "prevented_id",
+        "recorded",
         "resting",
         "status",
         "symbol",
@@ -106,6 +107,7 @@ class Market:
         known: Mapping[str, int],
         exchange_filters: Iterable[Filter],
         asset_limits: Mapping[str, int],
+        queue: QueueModel = "risk-averse",
     ) -> None:
         self.listing = listing
         self.symbol = listing.instrument.symbol
@@ -122,8 +124,8 @@ class Market:
         self.touch: Touch = (None, None)
         self.flow: dict[int, Resting] = {}
         """Orders of the background flow in the book."""
-        self.outside: dict[tuple[int, int], Resting] = {}
-        """Liquidity that a recording lends, by sign and price."""
+        self.recorded = RecordedLiquidity(self.engine, queue)
+        """Quantities of a recording that is replayed."""
         self.resting: dict[int, Order] = {}
         """Users' orders in the book."""
 
@@ -140,21 +142,12 @@ class Market:
         (self.engine.bids if order.sign > 0 else self.engine.asks).add(order)
         self.resting[order.id] = order
 
-    def lend(self, sign: int, price: int, quantity: int) -> None:
-        """Let a recording offer so much at a price, and no longer what it offered there before."""
-        old = self.outside.pop((sign, price), None)
-        if old is not None and old.open:
-            self.engine.cancel(old)
-        if quantity:
-            order = self.outside[sign, price] = Resting(0, sign, price, quantity)
-            (self.engine.bids if sign > 0 else self.engine.asks).add(order)
-
     def crossed(self) -> list[Order]:
-        """Users' orders that what was lent has crossed, best first."""
+        """Users' orders that recorded quantities have crossed, best first."""
         return sorted(filter(self.engine.crosses, self.resting.values()), key=_place)
 
-    def take_lent(self, order: Order) -> int:
-        """Take what crosses an order out of the book; how much it was."""
+    def take_crossing(self, order: Order) -> int:
+        """Take what crosses an order out of the book and return its quantity."""
         probe = Resting(0, order.sign, order.limit, order.remaining)
         self.engine.take(probe, -order.key)
         return order.remaining - probe.open
@@ -165,6 +158,13 @@ class Market:
         return sorted(
             (each for each in self.resting.values() if each.sign == sign and each.key <= limit), key=_place
         )
+
+    def quantity_ahead(self, order_id: int) -> int | None:
+        """The quantity before a user's order at its price; `None` where it does not rest or has no queue."""
+        order = self.resting.get(order_id)
+        if order is None or not self.recorded.is_queued:
+            return None
+        return self.engine.quantity_ahead(order)
 
     def changes(self, ns: int) -> LevelsChanged | None:
         """The levels that changed since this was last asked."""

@@ -55,6 +55,11 @@ class Reading:
         check_both(found.client_order_id, client_order_id)
         return found
 
+    def quantity_ahead(self, symbol: str, order_id: int) -> int | None:
+        """The quantity before an order in its queue; `None` where it does not rest or has no queue."""
+        market = self._markets.get(symbol)
+        return None if market is None else market.quantity_ahead(order_id)
+
     def open_orders(self, account: str, symbol: str | None = None) -> tuple[OrderState, ...]:
         """Open orders by number."""
         owner = self._account(account)

@@ -7,7 +7,7 @@ durable the venue stops for good: memory would be ahead of the file, and a resta
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tracedesk.exchange.instruments import Filter
 from tracedesk.exchange.units import notional
@@ -47,6 +47,7 @@ from tracedesk.exchange.venue.orders import (
     Side,
     VenueRefused,
 )
+from tracedesk.exchange.venue.queue import QueueModel
 from tracedesk.exchange.venue.reading import Reading
 from tracedesk.exchange.venue.store import Store, StoreError
 from tracedesk.primitives.time import Clock
@@ -86,6 +87,7 @@ class Venue(Reading):
         *,
         exchange_filters: Iterable[Filter] = EXCHANGE_FILTERS,
         asset_limits: Mapping[str, int] | None = None,
+        queue: QueueModel = "risk-averse",
     ) -> None:
         super().__init__(clock, store or Store())
         self._listeners: list[Listener] = []
@@ -97,7 +99,7 @@ class Venue(Reading):
         self._accounts = {each.name: each for each in self._store.accounts(self._now())}
         self._floor = Floor(self._accounts[MARKET], self._accounts[FEES], known.get("execution", 0))
         for listing in listings:
-            market = Market(listing, self._store, known, self.exchange_filters, self.asset_limits)
+            market = Market(listing, self._store, known, self.exchange_filters, self.asset_limits, queue)
             self._markets[market.symbol] = market
         self._restore()
 
@@ -376,21 +378,29 @@ class Venue(Reading):
     def set_levels(
         self, symbol: str, bids: Iterable[tuple[int, int]], asks: Iterable[tuple[int, int]]
     ) -> None:
-        """Set what a recording offers at prices (0 removes); users' orders that are crossed by it fill."""
+        """Set the quantities that a recording shows at prices; users' orders that they cross are filled."""
         market = self._markets[symbol]
         command = Command(self._now())
         with self._finishing:
             for sign, levels in ((BUY, bids), (SELL, asks)):
                 for price, quantity in levels:
-                    market.lend(sign, price, quantity)
+                    market.recorded.show(sign, price, quantity)
             for order in market.crossed():
-                taken = market.take_lent(order)
-                self._fill_outside(command, market, order, taken)
+                self._floor.fill_outside(command, market, order, market.take_crossing(order))
             self._finish(command, market)
         self._publish(command)
 
+    def begin_levels(
+        self, symbol: str, bids: Sequence[tuple[int, int]], asks: Sequence[tuple[int, int]]
+    ) -> None:
+        """Set a recording's first quantities: users' orders from before have everything there in front."""
+        market = self._markets[symbol]
+        self.set_levels(symbol, bids, asks)
+        for order in market.resting.values():
+            market.recorded.step_ahead(order.sign, order.limit)
+
     def set_level(self, symbol: str, side: Side, price: int, quantity: int) -> None:
-        """Set what a recording offers at one price."""
+        """Set the quantity that a recording shows at one price."""
         level = [(price, quantity)]
         self.set_levels(symbol, level if side == "BUY" else [], level if side == "SELL" else [])
 
@@ -399,22 +409,10 @@ class Venue(Reading):
         market = self._markets[symbol]
         command = Command(self._now())
         with self._finishing:
-            left = quantity
-            for order in market.met_by(price, BUY if buyer_is_maker else SELL):
-                part = min(left, order.remaining)
-                if part:
-                    self._fill_outside(command, market, order, part)
-                    left -= part
+            self._floor.meet(command, market, BUY if buyer_is_maker else SELL, price, quantity)
             self._floor.note(market, price, quantity, notional(price, quantity), command.ns)
             self._finish(command, market)
         self._publish(command)
-
-    def _fill_outside(self, command: Command, market: Market, order: Order, quantity: int) -> None:
-        """Fill an order at its own price with what came from outside the book."""
-        if quantity:
-            market.engine.hit(order, quantity)
-            outside = Resting(0, -order.sign, order.limit, 0)
-            self._floor.trade(command, market, outside, order, order.limit, quantity)
 
     # --- the market ----------------------------------------------------------------------------
 
