@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.support import run
 from tracedesk.exchange.local.launch import running
 from tracedesk.hosts import HostClient
 
+RECORDING = Path(__file__).parent / "recordings" / "btcusdt_local.gz"
 ORDER = {"symbol": "BTCUSDT", "side": "BUY", "order_type": "MARKET", "quantity": "0.01"}
 
 
@@ -61,6 +63,31 @@ def test_two_desks_share_a_market_and_each_account_has_its_own_money(tmp_path: P
             assert (await money(two))["BTC"] == "1.00000000"
             status = [(await call(client, "provider_status"))["venue"]["rest"] for client in (one, two)]
             assert status[0] == status[1]
+
+    run(main())
+
+
+@pytest.mark.parametrize(("queue", "waits"), [("risk-averse", True), ("none", False)])
+def test_an_order_in_a_replay_shows_the_quantity_before_it_where_it_queues(
+    tmp_path: Path, queue: str, waits: bool
+) -> None:
+    async def main() -> None:
+        async with home(tmp_path) as folder:
+            folder.mkdir(mode=0o700)
+            sim = f'[exchange.sim]\nreplay = "{RECORDING}"\nqueue = "{queue}"\n'
+            (folder / "tracedesk.toml").write_text(sim)
+            async with desk(folder, "auto") as client:
+                price, _ = (await call(client, "get_orderbook", symbol="BTCUSDT"))["bids"][-1]
+                order = {**ORDER, "order_type": "LIMIT", "time_in_force": "GTC", "price": price}
+                token = (await call(client, "preview_order", **order))["preview_token"]
+                placed = await call(client, "place_order", **order, preview_token=token)
+                which = {"symbol": "BTCUSDT", "order_id": placed["order_id"]}
+                found = (await call(client, "get_order", **which))["order"]
+                assert found["status"] == "NEW"
+                assert ("quantity_ahead" in found) is waits, found
+                assert Decimal(found.get("quantity_ahead", "0")) >= 0
+                await call(client, "cancel_order", **which)
+                assert "quantity_ahead" not in (await call(client, "get_order", **which))["order"]
 
     run(main())
 

@@ -24,6 +24,8 @@ PLACES: Final = 8
 BRIDGES: Final = ("BTC", "ETH", "BNB", "USDT", "USDC", "FDUSD")
 """Assets over which one is valued that is not traded against the quote asset."""
 
+_RESTING: Final = ("NEW", "PARTIALLY_FILLED")
+
 
 async def account(provider: Provider, caller: Caller, cursor: str | None = None) -> Page:
     if cursor == "":
@@ -102,7 +104,12 @@ async def order(provider: Provider, caller: Caller, args: Mapping[str, Any]) -> 
         return {**head(provider, found), "order": known_here, "source": "ledger", "problem": silence.message}
     await provider.orders.observe(found.identity, raw)
     with shapes.readable("order"):
-        return {**head(provider, found), "order": shapes.order(raw)}
+        shown = shapes.order(raw)
+        resting = shapes.whole(raw["orderId"]) if raw["status"] in _RESTING else None
+    if resting is not None:
+        ahead = await provider.link.quantity_ahead(instrument.symbol, resting)
+        shown |= {} if ahead is None else {"quantity_ahead": ahead}
+    return {**head(provider, found), "order": shown}
 
 
 async def open_orders(

@@ -161,6 +161,15 @@ class Link:
         made = await self.ask("account", {"name": account})
         return Keys(made["api_key"], secret=made["secret"])
 
+    async def quantity_ahead(self, symbol: str, order_id: int) -> str | None:
+        """The quantity before an order in its queue at the local exchange; `None` where it is unknown."""
+        if not self._is_local:
+            return None
+        try:
+            return (await self.ask("queue", {"symbol": symbol, "order_id": order_id}))["quantity_ahead"]
+        except ToolError:  # the exchange has just ended, or is older than the question
+            return None
+
     async def close(self) -> None:
         if self._site is not None:
             site, self._site = self._site, None

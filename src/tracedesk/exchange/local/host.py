@@ -22,7 +22,7 @@ from tracedesk.exchange.local.launch import BUSY, Files, running
 from tracedesk.exchange.local.limits import Limits
 from tracedesk.exchange.local.plan import Plan
 from tracedesk.exchange.local.stage import Stage, build
-from tracedesk.exchange.units import ONE
+from tracedesk.exchange.units import ONE, text
 from tracedesk.exchange.venue.store import Store, StoreError
 from tracedesk.hosts import Host, HostCall, Method, serve_host
 from tracedesk.primitives import json, time
@@ -69,7 +69,7 @@ class ExchangeHost:
         self._begun_ns = time.SystemClock().now_ns()
 
     def methods(self) -> dict[str, Method]:
-        answered = (self.address, self.account, self.keys, self.faults, self.unban, self.status)
+        answered = (self.address, self.account, self.keys, self.queue, self.faults, self.unban, self.status)
         return {method.__name__: self._counted(method) for method in answered}
 
     def _counted(self, method: Method) -> Method:
@@ -123,6 +123,11 @@ class ExchangeHost:
         names = self._stage.venue.accounts()
         rows = [(name, key) for name in names for key in self._exchange.keys.of(name)]
         return {"keys": [{"account": name, "api_key": k.api_key, "kind": k.kind} for name, k in rows]}
+
+    async def queue(self, params: Params, call: HostCall) -> dict[str, str | None]:
+        """The quantity before an order in its queue, which Binance's wire has no word for."""
+        ahead = self._stage.venue.quantity_ahead(str(params.get("symbol")), int(params.get("order_id", 0)))
+        return {"quantity_ahead": None if ahead is None else text(ahead)}
 
     async def faults(self, params: Params, call: HostCall) -> dict[str, Any]:
         """Switch faults on or off, so that clients can be tried."""

@@ -33,7 +33,7 @@ async def get_my_trades(args: Arguments, call: Call[Provider]) -> Page:
 
 @exchange.tool(annotations=READS, scope="read", audience="own_account", deadline=SECONDS)
 async def get_order(args: Arguments, call: Call[Provider]) -> dict[str, Any]:
-    """One order by order_id or orig_client_order_id."""
+    """One order, by either of its ids."""
     from tracedesk.exchange import holdings
 
     async with call.state.caller(call, args) as caller:
