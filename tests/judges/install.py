@@ -172,6 +172,8 @@ PROTO: Final = Judge("otlp/proto", ("otlp/proto.lock",), _environment)
 """OpenTelemetry's own messages for Python."""
 EXCHANGE: Final = Judge("exchange", ("exchange.lock",), _environment)
 """binance-sdk-spot and ccxt, clients of the venue whose wire the local exchange speaks."""
+HFTBACKTEST: Final = Judge("hftbacktest", ("hftbacktest.lock",), _folder)
+"""A backtester with queue positions, and what it needs to run; there is none for Python 3.14."""
 SCHEMATHESIS: Final = Judge("schemathesis", ("schemathesis.lock",), _environment)
 """A tester that reads the desk's own OpenAPI description and looks for answers that break it."""
 
@@ -182,6 +184,7 @@ EVERY: Final = (
     OTLP,
     PROTO,
     EXCHANGE,
+    HFTBACKTEST,
     SCHEMATHESIS,
 )
 
