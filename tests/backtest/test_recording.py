@@ -182,6 +182,18 @@ def test_an_interrupt_while_closing_waits_for_the_writer_loses_nothing(
     assert (found.status, found.events) == ("ended", 5_000)
 
 
+def test_another_run_beside_a_run_has_its_home_and_engine_and_names_it_as_its_parent(tmp_path: Path) -> None:
+    with Recorder(tmp_path, "sweep", engine="mine 1", config={"cash": 5, "fast": 1}) as first:
+        with first.another("10/30", {"fast": 10}) as other:
+            other.risk(1, "in the other")
+        first.risk(2, "in the first")
+    one, two = entry(tmp_path, first.run_id), entry(tmp_path, other.run_id)
+    assert (one.events, two.events, two.status) == (1, 1, "ended")
+    assert (two.meta["name"], two.meta["engine"]) == ("sweep 10/30", "mine 1")
+    assert two.meta["config"] == {"cash": 5, "fast": 10}
+    assert two.meta["parentRun"] == first.run_id
+
+
 def test_a_batch_of_no_events_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="batch"):
         Recorder(tmp_path, "x", batch=0)

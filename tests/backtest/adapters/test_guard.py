@@ -168,6 +168,19 @@ def test_an_interrupt_inside_the_recording_passes_unchanged(
     assert faults(sink) == []
 
 
+def test_an_error_of_a_commission_function_passes_unchanged_and_the_backtest_is_left_plain() -> None:
+    def commission(size: float, price: float) -> float:
+        raise LookupError("no such tariff")
+
+    backtest = testing.Backtest(frame("IBM", COUNT), Trades, cash=10_000, commission=commission)
+    sink = Memory()
+    backtesting_py.record(backtest, sink, symbol="IBM")
+    with pytest.raises(LookupError, match="no such tariff"):
+        backtest.run()
+    assert type(backtest) is testing.Backtest
+    assert faults(sink) == []
+
+
 @engines
 def test_a_disk_that_fails_ends_the_record_and_not_the_engine(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
