@@ -42,6 +42,7 @@ class BrokerRecording:
     """Events of one run, recorded as the broker acts."""
 
     guard: Guard
+    tape: Tape = field(init=False)
     symbol: str
     times: list[int]
     broker: Any = None
@@ -68,9 +69,8 @@ class BrokerRecording:
     _calls: dict[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
     _indicators: list[_Indicator] | None = None
 
-    @property
-    def tape(self) -> Tape:
-        return self.guard.tape
+    def __post_init__(self) -> None:
+        self.tape = self.guard.tape
 
     @guarded
     def started(self, strategy: Any) -> None:

@@ -122,6 +122,7 @@ class _Recording:
     """One run of the engine, recorded from the notices of its strategies."""
 
     guard: Guard
+    tape: Tape = field(init=False)
     _engine: Any = None
     _cerebro: Any = None
     _broker: Any = None
@@ -137,9 +138,8 @@ class _Recording:
     _days: float = -1.0
     _ns: int = 0
 
-    @property
-    def tape(self) -> Tape:
-        return self.guard.tape
+    def __post_init__(self) -> None:
+        self.tape = self.guard.tape
 
     # --- the run --------------------------------------------------------------------------------
 

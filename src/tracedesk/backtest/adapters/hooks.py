@@ -21,7 +21,7 @@ def hook(target: Any, **methods: Replacement) -> None:
     """Replace methods of an object until `unhook`; an object has one set of hooks, the latest."""
     unhook(target)
     base = _class_of(target)
-    body: dict[str, Any] = {name: _method(base, name, each) for name, each in methods.items()}
+    body: dict[str, Any] = {name: _method(target, name, each) for name, each in methods.items()}
     names = {name: getattr(base, name) for name in ("__module__", "__qualname__", "__doc__")}
     body |= {**names, "__reduce_ex__": _reduce, _BASE: base}
     target.__class__ = new_class(base.__name__, (base,), {}, lambda namespace: namespace.update(body))
@@ -51,12 +51,14 @@ def drop(items: list[Any], one: object) -> None:
     items[:] = [each for each in items if each is not one]
 
 
-def _method(base: Any, name: str, replacement: Replacement) -> Any:
-    own = getattr(base, name)
+def _method(target: Any, name: str, replacement: Replacement) -> Any:
+    """A method of one object; its own method is bound once, because an engine calls some on each bar."""
+    own = getattr(_class_of(target), name)
+    bound = functools.partial(own, target)
 
     @functools.wraps(own)
     def replaced(self: Any, /, *given: Any, **named: Any) -> Any:
-        return replacement(self, functools.partial(own, self), *given, **named)
+        return replacement(target, bound, *given, **named)
 
     return replaced
 

@@ -112,6 +112,7 @@ class _Teller:
 
     engine: Any
     guard: Guard
+    tape: Tape = field(init=False)
     _series: list[_Series] = field(default_factory=list[_Series])
     _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
     _books: dict[str, _Book] = field(default_factory=dict[str, _Book])
@@ -126,9 +127,8 @@ class _Teller:
     _seq: int | None = None
     _last: int | None = None
 
-    @property
-    def tape(self) -> Tape:
-        return self.guard.tape
+    def __post_init__(self) -> None:
+        self.tape = self.guard.tape
 
     def begin(self) -> None:
         """Watch the strategies' indicators and the engine's bus."""
