@@ -62,7 +62,9 @@ class Near:
     rows: NDArray[np.int64]
     """Their positions in the series."""
     behind: Column
-    """Ticks that each lies behind the touch, below zero where it is better."""
+    """Ticks behind the nearer touch of those around its event, below zero where it is better."""
+    came: Column
+    """Ticks behind the touch as it was before the event; a level that joined it was not behind."""
     ns: Column
     size: Column
     stood: Column
@@ -81,7 +83,9 @@ class Near:
         rows = np.flatnonzero(np.abs(behind) <= NEAR_TICKS)
         after = changes.after[rows]
         stood = _stood(changes)[rows]
-        return cls(rows, behind[rows], changes.ns[rows], after, stood, after - changes.before[rows])
+        came = early[rows]
+        added = after - changes.before[rows]
+        return cls(rows, behind[rows], came, changes.ns[rows], after, stood, added)
 
     def additions(self, during: Window) -> list[int]:
         """Positions of the changes of a time that made a level larger."""
@@ -171,7 +175,7 @@ def spoofing(
     found: list[Anomaly] = []
     usual: dict[int, _Sizes | None] = {}
     for at in near.additions(scored):
-        second, behind = int(near.ns[at]) // SECOND, int(near.behind[at])
+        second, behind = int(near.ns[at]) // SECOND, int(near.came[at])
         if behind < 1:
             continue
         if second not in usual:
