@@ -28,11 +28,15 @@ class Campaign:
     - seed, workers, seq_len, test_limit (calls of all workers), shrink_limit (executions per failure),
       timeout_s, stop_on_fail, coverage, mode (shown, not interpreted), spec_id ("frontier" .. "osaka"),
       stateless, all_contracts, cheats, ffi, code_size
+    - foundry (Foundry's rules; default: mode is "foundry"): a caught assertion is no failure, and pranks and expectations
+      outlast setUp(). internal_expect_revert: a frame may revert as it expects itself
+    - env: {name: value}, the environment variables that cheatcodes see (default null: those cheatcodes are unsupported)
     - block: {timestamp, number, gas_limit, base_fee, coinbase, prevrandao, chain_id}
     - accounts: [{address, balance}], deployer, senders, property_sender
     - max_time_delay, max_block_delay, max_value, max_gas_price, tx_gas, property_gas, dict_freq, value_prob
     - dictionary: {ints, addresses, bytes, strings}
-    - codes: [{id, name, init, runtime, immutables: [[start, length]], events: ["Name(types)"],
+    - codes: [{id, name, path? (of its source; with it cheatcodes find the code by name), init, runtime,
+      immutables: [[start, length]], events: ["Name(types)"],
       functions: [{id, name, types, outputs, selector?, payable, view} | {id, name, payable, receive: true}
       (empty calldata) | {id, name, payable, raw: true} (any calldata)],
       callable? (ids of the functions called on contracts of this code that are no targets; else all)}]
@@ -43,8 +47,7 @@ class Campaign:
     - tests: [{id, kind, contract (id or name of a code), name, function?, address?, panics?, expect?}]
 
     Kinds of tests. property: the function returns true (expect "revert": it reverts; expect "success": it
-    does not, and fails no Foundry assertion). optimization: its
-    int256 is raised. assertion: no call of the function (of any, without one) panics with a code in `panics`
+    does not, and sets no failed slot of DSTest). optimization: its int256 is raised. assertion: no call of the function (of any, without one) panics with a code in `panics`
     (default [1]), hits INVALID, emits AssertionFailed(..), fails a Foundry assertion or sets DSTest's failed
     slot. overflow: no Panic(0x11). call: no call emits AssertionFailed(..) and its like.
 

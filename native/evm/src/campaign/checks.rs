@@ -192,12 +192,12 @@ impl Test {
         }
         match self.spec.kind {
             // An event says more than the panic that often follows it.
-            TestKind::Assertion => alarm(outcome, alarms)
+            TestKind::Assertion => alarm(outcome, alarms, self.spec.expect)
                 .or_else(|| self.panic(outcome))
                 .or_else(|| invalid(outcome, &self.spec.panics))
                 .or_else(|| self.unexpected(outcome)),
             TestKind::Overflow => self.panic(outcome),
-            TestKind::Call => alarm(outcome, alarms),
+            TestKind::Call => alarm(outcome, alarms, self.spec.expect),
             TestKind::Property | TestKind::Optimization => None,
         }
     }
@@ -228,7 +228,7 @@ fn judge_property(outcome: &Outcome, alarms: &Alarms, expect: Expect) -> Option<
     let word = outcome.output.get(..32);
     match expect {
         Expect::Revert => Some("did not revert".into()),
-        Expect::Success => alarm(outcome, alarms).map(|(why, _)| why),
+        Expect::Success => alarm(outcome, alarms, expect).map(|(why, _)| why),
         Expect::True => {
             let holds = word.is_some_and(|word| word.iter().any(|byte| *byte != 0));
             (!holds).then(|| "false".into())
@@ -242,8 +242,10 @@ fn invalid(outcome: &Outcome, panics: &[u64]) -> Option<(String, Place)> {
         .then(|| ("invalid opcode".into(), outcome.place))
 }
 
-fn alarm(outcome: &Outcome, alarms: &Alarms) -> Option<(String, Place)> {
-    if let Some((text, place)) = &alarms.assertion {
+/// A failed assertion. To Foundry it is a revert like any other, which a contract may catch.
+fn alarm(outcome: &Outcome, alarms: &Alarms, expect: Expect) -> Option<(String, Place)> {
+    let is_caught = expect == Expect::Success && outcome.is_ok();
+    if let Some((text, place)) = alarms.assertion.as_ref().filter(|_| !is_caught) {
         return Some((text.clone(), *place));
     }
     (alarms.failed && outcome.is_ok()).then(|| ("failed flag set".into(), Place::default()))

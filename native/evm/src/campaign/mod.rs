@@ -490,6 +490,8 @@ fn deploy(spec: &Spec, atlas: &Arc<Atlas>, ledger: &Ledger, watch: Watch) -> Res
         base_fee: block.basefee,
         coinbase: block.beneficiary,
         prevrandao: block.prevrandao.unwrap_or_default(),
+        chain_id: machine.chain_id(),
+        left: Arc::new(machine.probe().cheating.left()),
         ..spec.environment.clone()
     };
     base.apply(machine.finalize());

@@ -4,14 +4,15 @@ use revm::bytecode::opcode;
 use revm::handler::instructions::EthInstructions;
 use revm::interpreter::instructions::{arithmetic, bitwise, host, memory, system};
 use revm::interpreter::interpreter::EthInterpreter;
-use revm::interpreter::interpreter_types::Jumps;
+use revm::interpreter::interpreter_types::{Jumps, LoopControl};
 use revm::interpreter::{
-    Gas, Instruction, InstructionContext, InstructionExecResult, InstructionResult,
+    Gas, InputsImpl, Instruction, InstructionContext, InstructionExecResult, InstructionResult,
+    Interpreter, InterpreterAction, Stack,
 };
 use revm::primitives::hardfork::SpecId;
 use revm::primitives::{B256, U256};
 
-use super::Host;
+use super::{cheats, Host};
 use crate::tx::Relation;
 
 type Ictx<'a> = InstructionContext<'a, Host, EthInterpreter>;
@@ -31,6 +32,8 @@ pub fn table(spec: SpecId, coverage: bool) -> EthInstructions<EthInterpreter, Ho
     set(opcode::EXTCODECOPY, extcodecopy);
     set(opcode::RETURNDATACOPY, returndatacopy);
     set(opcode::JUMPDEST, limited_jumpdest);
+    set(opcode::SLOAD, sload);
+    set(opcode::SSTORE, sstore);
     set(opcode::LOG0, log::<0>);
     set(opcode::LOG1, log::<1>);
     set(opcode::LOG2, log::<2>);
@@ -193,29 +196,76 @@ fn log<const N: usize>(mut context: Ictx<'_>) -> InstructionExecResult {
         .map(|at| B256::from(stack[at].to_be_bytes()));
     if let Some(topic) = topic {
         if context.host.chain.assertion_topics.contains(&topic) {
-            super::cheats::assertion_event(&mut context, topic);
+            cheats::assertion_event(&mut context, topic);
         }
     }
-    if context.host.chain.tracer.is_none() {
+    if context.host.chain.tracer.is_none() && !context.host.chain.cheating.watches.logs {
         return host::log::<N, Host>(context);
     }
-    traced_log::<N>(context)
+    seen_log::<N>(context)
 }
 
 #[cold]
-fn traced_log<const N: usize>(context: Ictx<'_>) -> InstructionExecResult {
+fn seen_log<const N: usize>(context: Ictx<'_>) -> InstructionExecResult {
     let Ictx { interpreter, host } = context;
     let before = host.journaled_state.inner.logs.len();
-    let result = host::log::<N, Host>(Ictx {
+    host::log::<N, Host>(Ictx {
         interpreter,
         host: &mut *host,
-    });
-    if let Some(log) = host.journaled_state.inner.logs.get(before).cloned() {
-        if let Some(tracer) = &mut host.chain.tracer {
-            tracer.log(log);
+    })?;
+    let Some(log) = host.journaled_state.inner.logs.get(before).cloned() else {
+        return Ok(());
+    };
+    if host.chain.cheating.watches.logs {
+        if let Err(text) = cheats::emits::emitted(host, &log) {
+            return refuse(interpreter, text);
         }
     }
-    result
+    if let Some(tracer) = &mut host.chain.tracer {
+        tracer.log(log);
+    }
+    Ok(())
+}
+
+/// Ends the frame with a revert that says why.
+fn refuse(interpreter: &mut Interpreter<EthInterpreter>, text: &str) -> InstructionExecResult {
+    let output = cheats::encode_error(text).into();
+    let result = InstructionResult::Revert;
+    let action = InterpreterAction::new_return(result, output, interpreter.gas);
+    interpreter.bytecode.set_action(action);
+    Err(result)
+}
+
+fn sload(context: Ictx<'_>) -> InstructionExecResult {
+    if context.host.chain.cheating.watches.storage {
+        note_access(
+            &context.interpreter.stack,
+            &context.interpreter.input,
+            context.host,
+            false,
+        );
+    }
+    host::sload(context)
+}
+
+fn sstore(context: Ictx<'_>) -> InstructionExecResult {
+    if context.host.chain.cheating.watches.storage {
+        note_access(
+            &context.interpreter.stack,
+            &context.interpreter.input,
+            context.host,
+            true,
+        );
+    }
+    host::sstore(context)
+}
+
+#[cold]
+#[inline(never)]
+fn note_access(stack: &Stack, input: &InputsImpl, host: &mut Host, is_write: bool) {
+    if let Some(slot) = stack.data().last() {
+        cheats::accessed(host, input.target_address, *slot, is_write);
+    }
 }
 
 /// Short inputs (mapping slots) come from a table of hashes; gas and memory are revm's business.

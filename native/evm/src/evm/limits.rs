@@ -14,7 +14,7 @@ const FRAME: u64 = STRIDE / 64;
 /// Looks between two counts of all state that is held.
 const LOOKS: u32 = 256;
 /// Bytes that one change of state takes in the journal and in the maps of the state, as measured.
-const PER_CHANGE: usize = 128;
+pub const PER_CHANGE: usize = 128;
 /// Bytes that a log or a code takes beside its data.
 const PER_ENTRY: usize = 256;
 /// Shares of several workers are not smaller than this.

@@ -106,6 +106,11 @@ fn own_runner(covered: bool) -> impl FnMut() {
         cheats: false,
         ffi: false,
         assertion_topics: Vec::new(),
+        foundry: false,
+        internal_expect_revert: false,
+        artifacts: Arc::default(),
+        variables: None,
+        left: Arc::default(),
     };
     let coverage = covered.then(|| Coverage::new(Arc::new(Atlas::default()), Ledger::default()));
     let mut machine = Machine::new(&environment, Arc::new(base), coverage);

@@ -26,6 +26,9 @@ pub use machine::{Environment, Machine, Message, Outcome};
 /// Where cheatcodes answer.
 pub const HEVM: Address = address!("7109709ECfa91a80626fF3989D68f67F5b1DD12D");
 
+/// Where tests send what they print.
+pub const CONSOLE: Address = address!("000000000000000000636F6e736F6c652e6c6f67");
+
 pub(crate) type Host =
     Context<BlockEnv, TxEnv, CfgEnv, state::View, Journal<state::View>, probe::Probe, LocalContext>;
 pub(crate) type Engine = Evm<

@@ -1,11 +1,13 @@
 //! What a machine watches while it runs: coverage, comparisons, faults, cheatcode state.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
 
 use revm::interpreter::InstructionResult;
 use revm::primitives::{Address, Bytes, B256, U256};
 
-use super::cheats::Selector;
+use super::cheats::{Artifact, Cheating, Selector};
 use super::cover::{Coverage, NO_TRACK};
 use super::limits::Guard;
 use super::trace::Tracer;
@@ -33,16 +35,6 @@ pub struct Place {
 pub struct Fault {
     pub place: Place,
     output: Bytes,
-}
-
-/// A prank that is in force.
-#[derive(Clone, Copy, Debug)]
-pub struct Prank {
-    pub sender: Address,
-    pub origin: Option<Address>,
-    /// Open frames when it was asked for: it acts on direct calls of that frame.
-    pub depth: usize,
-    pub once: bool,
 }
 
 /// An open frame.
@@ -97,11 +89,16 @@ pub struct Probe {
     pub fault: Option<Fault>,
     pub alarms: Alarms,
     pub assertion_topics: Vec<B256>,
-    pub prank: Option<Prank>,
-    /// A pranked origin is in force: the depth it belongs to and the real one.
-    pub origin: Option<(usize, Address)>,
+    pub cheating: Cheating,
     pub cheats: bool,
     pub ffi: bool,
+    /// Foundry's rules hold where Echidna has others.
+    pub foundry: bool,
+    /// A revert may be expected of the frame that expects it.
+    pub internal_expect_revert: bool,
+    /// Contracts that cheatcodes find by name, and the variables that they may read.
+    pub artifacts: Arc<[Artifact]>,
+    pub variables: Option<Arc<BTreeMap<String, String>>>,
     /// Contracts created and kept since this was last cleared.
     pub created: Vec<Address>,
     pub tracer: Option<Box<Tracer>>,
@@ -123,10 +120,13 @@ impl Probe {
             fault: None,
             alarms: Alarms::default(),
             assertion_topics: Vec::new(),
-            prank: None,
-            origin: None,
+            cheating: Cheating::default(),
             cheats: false,
             ffi: false,
+            foundry: false,
+            internal_expect_revert: false,
+            artifacts: Arc::default(),
+            variables: None,
             created: Vec::new(),
             tracer: None,
             guard: Guard::default(),
@@ -146,8 +146,7 @@ impl Probe {
             self.alarms.assertion = None;
         }
         self.alarms.unsupported.clear();
-        self.prank = None;
-        self.origin = None;
+        self.cheating.begin(self.foundry);
         self.created.clear();
         self.guard.begin();
     }

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::Error;
 use crate::abi::Type;
-use crate::evm::cheats::default_assertion_topics;
+use crate::evm::cheats::{default_assertion_topics, Artifact};
 use crate::evm::cover::Known;
 use crate::evm::limits::Limits;
 use crate::evm::Environment;
@@ -335,7 +335,28 @@ impl RawSpec {
             cheats: self.cheats,
             ffi: self.ffi,
             assertion_topics,
+            foundry: self
+                .foundry
+                .unwrap_or(self.mode.as_deref() == Some("foundry")),
+            internal_expect_revert: self.internal_expect_revert,
+            artifacts: self.artifacts()?,
+            variables: self.env.clone().map(Arc::new),
+            left: Arc::default(),
         })
+    }
+
+    /// Codes that cheatcodes find by name.
+    fn artifacts(&self) -> Result<Arc<[Artifact]>, Error> {
+        let named = self.codes.iter().filter(|code| !code.path.is_empty());
+        let artifacts = named.map(|code| {
+            Ok(Artifact {
+                name: code.name.clone(),
+                path: code.path.clone(),
+                init: bytes(&code.init, "codes.init")?,
+                runtime: bytes(&code.runtime, "codes.runtime")?,
+            })
+        });
+        artifacts.collect()
     }
 
     fn generation(

@@ -1,5 +1,7 @@
 //! A specification as JSON has it, before anything is checked.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value as Json;
 
@@ -46,6 +48,12 @@ pub(super) struct RawSpec {
     pub stateless: bool,
     #[serde(default)]
     pub ffi: bool,
+    /// Foundry's rules hold; by default in the mode of that name.
+    pub foundry: Option<bool>,
+    #[serde(default)]
+    pub internal_expect_revert: bool,
+    /// Environment variables that cheatcodes see.
+    pub env: Option<BTreeMap<String, String>>,
     pub code_size: Option<usize>,
     #[serde(default)]
     pub codes: Vec<RawCode>,
@@ -87,6 +95,9 @@ pub(super) struct RawCode {
     pub id: String,
     #[serde(default)]
     pub name: String,
+    /// The source file.
+    #[serde(default)]
+    pub path: String,
     #[serde(default)]
     pub init: String,
     #[serde(default)]

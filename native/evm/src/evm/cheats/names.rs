@@ -16,6 +16,10 @@ pub fn name(of: Selector) -> String {
     known.map_or_else(|| hex::encode_prefixed(of), |name| (*name).to_string())
 }
 
+pub fn is_known(selector: Selector) -> bool {
+    known().contains_key(&selector)
+}
+
 /// The names of some cheatcodes, sorted.
 pub fn names<'a>(of: impl IntoIterator<Item = &'a Selector>) -> Vec<String> {
     let sorted: BTreeSet<String> = of.into_iter().map(|each| name(*each)).collect();

@@ -7,9 +7,11 @@
 //! cannot afford the value fails with "insufficient balance", unless `afford` credits it. The per-transaction gas cap of
 //! Osaka and nonce and code checks of senders are not applied.
 
+mod ending;
 mod paying;
 mod reading;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use revm::context::{BlockEnv, CfgEnv, LocalContext, TxEnv};
@@ -28,10 +30,10 @@ use revm::primitives::{Address, Bytes, B256, U256};
 use revm::state::{EvmState, TransactionId};
 use revm::{Context, Journal};
 
-use super::cheats::Precompiles;
+use super::cheats::{Artifact, Cheating, Precompiles, State};
 use super::cover::{Coverage, ENTRY};
 use super::limits::{held, Limits, Reached, Watch};
-use super::probe::{Mark, Place, Prank, Probe};
+use super::probe::{Mark, Place, Probe};
 use super::state::{Base, View};
 use super::{instructions, Engine, Host};
 pub use reading::SlotChange;
@@ -55,6 +57,14 @@ pub struct Environment {
     pub ffi: bool,
     /// Topics of events that report a failed assertion.
     pub assertion_topics: Vec<B256>,
+    pub foundry: bool,
+    pub internal_expect_revert: bool,
+    /// Contracts that cheatcodes find by name.
+    pub artifacts: Arc<[Artifact]>,
+    /// Environment variables that cheatcodes see; none: what they would see is unknown.
+    pub variables: Option<Arc<BTreeMap<String, String>>>,
+    /// What the cheatcodes of the deployment left.
+    pub left: Arc<State>,
 }
 
 /// A call from outside.
@@ -87,6 +97,7 @@ impl Outcome {
 pub struct Machine {
     evm: Engine,
     block: BlockEnv,
+    chain_id: u64,
     /// Accounts and slots that the sequence has touched at most: also what was undone stays in the state's maps.
     touched: usize,
     /// Bytes of codes that the sequence has set.
@@ -118,6 +129,11 @@ impl Machine {
         probe.cheats = environment.cheats;
         probe.ffi = environment.ffi;
         probe.assertion_topics = environment.assertion_topics.clone();
+        probe.foundry = environment.foundry;
+        probe.internal_expect_revert = environment.internal_expect_revert;
+        probe.artifacts = environment.artifacts.clone();
+        probe.variables = environment.variables.clone();
+        probe.cheating = Cheating::new(environment.left.clone());
         let host: Host = Context {
             block: block.clone(),
             tx: TxEnv::default(),
@@ -131,6 +147,7 @@ impl Machine {
         Self {
             evm: Engine::new(host, table, precompiles),
             block,
+            chain_id: environment.chain_id,
             touched: 0,
             coded: 0,
         }
@@ -161,6 +178,9 @@ impl Machine {
         self.evm.ctx.block.prevrandao = self.block.prevrandao;
         self.evm.ctx.block.difficulty = self.block.difficulty;
         self.evm.ctx.block.beneficiary = self.block.beneficiary;
+        self.evm.ctx.block.blob_excess_gas_and_price = self.block.blob_excess_gas_and_price;
+        self.evm.ctx.cfg.chain_id = self.chain_id;
+        self.evm.ctx.chain.cheating.reset();
         self.touched = 0;
         self.coded = 0;
     }
@@ -195,9 +215,8 @@ impl Machine {
         let mut result = self.run(init);
         let (outcome, refund) = self.settle(&mut result, message.gas, gas);
         let used = outcome.gas_used.saturating_sub(refund);
-        if !outcome.is_ok() || self.probe().alarms.rejected {
-            self.restore(block);
-        }
+        let stays = outcome.is_ok() && !self.probe().alarms.rejected;
+        self.close_transaction(block, stays);
         Outcome {
             gas_used: used.max(intrinsic.floor_gas()),
             ..outcome
@@ -234,6 +253,7 @@ impl Machine {
             frame_input: FrameInput::Create(Box::new(input)),
         });
         let (outcome, _) = self.settle(&mut result, gas, gas);
+        self.evm.ctx.chain.cheating.end(outcome.is_ok());
         let address = match &result {
             FrameResult::Create(create) if outcome.is_ok() => create.address,
             _ => None,
@@ -262,7 +282,7 @@ impl Machine {
             .inner
             .checkpoint_revert(checkpoint);
         self.evm.ctx.chain.listening = listening;
-        self.restore(block);
+        self.close_transaction(block, false);
         outcome
     }
 
@@ -282,6 +302,7 @@ impl Machine {
         ctx.chain.begin();
         ctx.tx.caller = message.from;
         ctx.tx.gas_price = u128::try_from(message.gas_price).unwrap_or(u128::MAX);
+        ctx.tx.blob_hashes.clear();
         if ctx.cfg.spec >= SpecId::SHANGHAI {
             ctx.journaled_state
                 .inner
@@ -386,10 +407,13 @@ impl Machine {
                         }
                     }
                 }
-                ItemOrResult::Result(result) => {
+                ItemOrResult::Result(mut result) => {
                     let left = result.gas().remaining();
                     self.evm.ctx.chain.guard.rests(left, 0);
                     self.close(&result);
+                    if self.evm.ctx.chain.cheating.watches.ends {
+                        self.after_frame(&mut result, start);
+                    }
                     result
                 }
             };
@@ -480,15 +504,24 @@ impl Machine {
             let ctx = &mut self.evm.ctx;
             ctx.chain.guard.look(&ctx.journaled_state.inner);
         }
-        if self.evm.ctx.chain.prank.is_some() {
-            self.act_as(&mut init.frame_input);
-        }
+        let answer = if self.evm.ctx.chain.cheating.watches.calls {
+            self.before_call(&mut init.frame_input)
+        } else {
+            None
+        };
         if self.evm.ctx.chain.tracer.is_some() {
             self.trace_open(&init.frame_input);
         }
-        let opened = self.evm.frame_init(init);
-        match opened.unwrap_or_else(fatal) {
-            ItemOrResult::Result(result) => {
+        let ended = self.meant(&init.frame_input);
+        let opened = match answer {
+            Some(answer) => ItemOrResult::Result(FrameResult::Call(answer)),
+            None => self.evm.frame_init(init).unwrap_or_else(fatal),
+        };
+        match opened {
+            ItemOrResult::Result(mut result) => {
+                if let Some(ended) = ended {
+                    self.after_call(ended, &mut result);
+                }
                 if self.evm.ctx.chain.tracer.is_some() {
                     self.trace_close(&result);
                 }
@@ -546,56 +579,13 @@ impl Machine {
             probe.created.extend(create.address);
             probe.guard.codes(create.result.output.len());
         }
-        if probe
-            .prank
-            .is_some_and(|prank| prank.depth >= probe.marks.len())
-        {
-            probe.prank = None;
-        }
         if let Some(mark) = probe.marks.pop() {
             probe.guard.holds(mark.held, 0);
-        }
-        if let Some((depth, origin)) = probe.origin {
-            if depth >= probe.marks.len() {
-                probe.origin = None;
-                self.evm.ctx.tx.caller = origin;
-            }
         }
         let probe = &mut self.evm.ctx.chain;
         if probe.tracer.is_some() {
             self.trace_close(result);
         }
-    }
-
-    /// A prank changes the sender of the direct calls of the frame that asked for it.
-    #[cold]
-    fn act_as(&mut self, input: &mut FrameInput) {
-        let probe = &mut self.evm.ctx.chain;
-        let Some(prank) = probe.prank else { return };
-        if probe.marks.len() != prank.depth {
-            return;
-        }
-        let Prank { sender, once, .. } = prank;
-        match input {
-            FrameInput::Call(call) if call.bytecode_address == super::HEVM => return,
-            FrameInput::Call(call) => {
-                if call.scheme != CallScheme::DelegateCall {
-                    call.caller = sender;
-                }
-            }
-            FrameInput::Create(create) => create.set_call(sender),
-            FrameInput::Empty => return,
-        }
-        if let Some(origin) = prank.origin {
-            let real = std::mem::replace(&mut self.evm.ctx.tx.caller, origin);
-            probe.origin.get_or_insert((prank.depth, real));
-        }
-        let probe = &mut self.evm.ctx.chain;
-        if once {
-            probe.prank = None;
-        }
-        let journal = &mut self.evm.ctx.journaled_state;
-        let Ok(_) = journal.inner.load_account(&mut journal.database, sender);
     }
 
     #[cold]
@@ -683,15 +673,19 @@ impl Machine {
 
     /// Only cheatcodes change the block within a transaction.
     #[inline]
-    fn saved_block(&self) -> Option<BlockEnv> {
+    fn saved_block(&self) -> Option<(BlockEnv, u64)> {
         let ctx = &self.evm.ctx;
-        ctx.chain.cheats.then(|| ctx.block.clone())
+        (ctx.chain.cheats).then(|| (ctx.block.clone(), ctx.cfg.chain_id))
     }
 
+    /// Keeps what cheatcodes did beside the state, or brings back what was.
     #[inline]
-    fn restore(&mut self, block: Option<BlockEnv>) {
-        if let Some(block) = block {
-            self.evm.ctx.block = block;
+    fn close_transaction(&mut self, block: Option<(BlockEnv, u64)>, stays: bool) {
+        let ctx = &mut self.evm.ctx;
+        ctx.chain.cheating.end(stays);
+        if let (Some((block, chain_id)), false) = (block, stays) {
+            ctx.block = block;
+            ctx.cfg.chain_id = chain_id;
         }
     }
 }
@@ -707,7 +701,10 @@ fn given(input: &FrameInput) -> u64 {
 }
 
 /// Loads a callee with its code, following an EIP-7702 delegation.
-fn load_code(journal: &mut Journal<View>, address: Address) -> (B256, revm::bytecode::Bytecode) {
+pub(super) fn load_code(
+    journal: &mut Journal<View>,
+    address: Address,
+) -> (B256, revm::bytecode::Bytecode) {
     let Ok(load) = journal.inner.load_code(&mut journal.database, address);
     let info = &load.data.info;
     let code = info.code.clone().unwrap_or_default();

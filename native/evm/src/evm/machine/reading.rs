@@ -16,6 +16,11 @@ pub struct SlotChange {
 }
 
 impl Machine {
+    /// As cheatcodes left it.
+    pub fn chain_id(&self) -> u64 {
+        self.evm.ctx.cfg.chain_id
+    }
+
     pub fn logs(&self) -> &[Log] {
         &self.evm.ctx.journaled_state.inner.logs
     }

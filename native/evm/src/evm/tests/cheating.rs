@@ -8,7 +8,7 @@ use super::*;
 use crate::evm::limits::{Limits, Reached, Watch};
 use crate::evm::reason;
 
-fn encoded(signature: &str, words: &[U256]) -> Vec<u8> {
+pub(super) fn encoded(signature: &str, words: &[U256]) -> Vec<u8> {
     let mut data = keccak256(signature)[..4].to_vec();
     for word in words {
         data.extend(word.to_be_bytes::<32>());
@@ -17,7 +17,7 @@ fn encoded(signature: &str, words: &[U256]) -> Vec<u8> {
 }
 
 /// Calls the cheatcode address with data and leaves success on the stack.
-fn cheat(signature: &str, words: &[U256]) -> Vec<u8> {
+pub(super) fn cheat(signature: &str, words: &[U256]) -> Vec<u8> {
     let data = encoded(signature, words);
     let length = data.len() as u8;
     concat(&[
@@ -28,7 +28,7 @@ fn cheat(signature: &str, words: &[U256]) -> Vec<u8> {
     ])
 }
 
-fn as_word(address: Address) -> U256 {
+pub(super) fn as_word(address: Address) -> U256 {
     U256::from_be_bytes(address.into_word().0)
 }
 
@@ -175,6 +175,21 @@ fn an_unknown_cheatcode_says_so() {
     let outcome = world.send(HEVM, 0, &encoded("nonsense()", &[]));
     let text = reason::describe(outcome.result, &outcome.output).unwrap_or_default();
     assert!(text.contains("is not supported"), "{text}");
+}
+
+#[test]
+fn an_unknown_selector_is_a_cheatcode_to_a_test_and_nothing_to_a_contract_that_calls_back() {
+    let unsupported = |world: &World| world.machine.probe().alarms.unsupported.len();
+    let calls = |signature: &str| concat(&[&cheat(signature, &[]), &return_top()]);
+    let known = calls("readFile(string)");
+    let relay = concat(&[&call(CALL, OTHER, 0), &return_top()]);
+    for (code, direct, below) in [(calls("nonsense()"), 1, 0), (known, 1, 1)] {
+        let mut world = World::osaka(&[(THERE, relay.clone()), (OTHER, code)]);
+        assert_eq!(word(&world.send(OTHER, 0, &[])), U256::ZERO);
+        assert_eq!(unsupported(&world), direct);
+        assert!(world.send(THERE, 0, &[]).is_ok());
+        assert_eq!(unsupported(&world), below);
+    }
 }
 
 /// Calldata of `ffi(string[])`.

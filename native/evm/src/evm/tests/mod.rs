@@ -2,6 +2,7 @@
 
 mod cheating;
 mod counting;
+mod expecting;
 mod limiting;
 mod running;
 
@@ -35,6 +36,11 @@ fn environment(spec: SpecId) -> Environment {
         cheats: true,
         ffi: false,
         assertion_topics: cheats::default_assertion_topics(),
+        foundry: true,
+        internal_expect_revert: false,
+        artifacts: Arc::default(),
+        variables: None,
+        left: Arc::default(),
     }
 }
 
