@@ -22,7 +22,7 @@ mod texts;
 use revm::handler::{EthPrecompiles, PrecompileProvider};
 use revm::interpreter::{CallInputs, Gas, InstructionResult, InterpreterResult};
 use revm::primitives::hardfork::SpecId;
-use revm::primitives::{keccak256, AddressSet, U256};
+use revm::primitives::{keccak256, Address, AddressSet, U256};
 
 use super::limits::{Reached, PRECOMPILE_GAS};
 use super::{reason, Host, HEVM};
@@ -127,7 +127,9 @@ fn answer(host: &mut Host, inputs: &CallInputs) -> InterpreterResult {
     };
     let answer = match table::cheat(selector) {
         Some(cheat) => cheat.answer(host, inputs, &data[4..]),
-        None if names::is_known(selector) || is_called_by_a_test(host) => Err(Refusal::Unsupported),
+        None if names::is_known(selector) || asks_for_cheats(host, inputs.caller) => {
+            Err(Refusal::Unsupported)
+        }
         // A contract calls back whom it does not know, such as the receiver of a token; forge refuses it too.
         None => Err("unknown cheatcode".into()),
     };
@@ -143,9 +145,16 @@ fn answer(host: &mut Host, inputs: &CallInputs) -> InterpreterResult {
     }
 }
 
-/// Whether the first frame of a transaction asks: only tests and handlers know of newer cheatcodes than we do.
-fn is_called_by_a_test(host: &Host) -> bool {
-    host.chain.marks.len() <= 1
+/// Whether a contract is written to call cheatcodes, perhaps newer ones than we know: its code has their address,
+/// or the text that the address is the hash of. Any other only calls an address that it was given.
+fn asks_for_cheats(host: &mut Host, caller: Address) -> bool {
+    let journal = &mut host.journaled_state;
+    let Ok(account) = journal.inner.load_code(&mut journal.database, caller);
+    let code = account.data.info.code.as_ref();
+    let code = code.map_or(&[][..], |code| code.original_byte_slice());
+    host.chain.guard.spends(code.len() as u64);
+    let has = |part: &[u8]| code.windows(part.len()).any(|window| window == part);
+    has(HEVM.as_slice()) || has(b"hevm cheat code")
 }
 
 fn reverted(text: &str, gas: Gas) -> InterpreterResult {
