@@ -71,6 +71,7 @@ fn expect(host: &mut Host, args: &Args, is_least: bool) -> Answer {
         seen: 0,
     };
     host.chain.guard.codes(new.data.len());
+    look_through(host);
     let calls = &mut host.chain.cheating.change().calls;
     let known = calls
         .iter_mut()
@@ -119,6 +120,7 @@ fn mock(host: &mut Host, args: &Args, result: InstructionResult) -> Answer {
     let kept = new.data.len() + new.answers.iter().map(|answer| answer.len()).sum::<usize>();
     host.chain.guard.codes(kept);
     ensure_code(host, new.target);
+    look_through(host);
     let mocks = &mut host.chain.cheating.change().mocks;
     mocks.retain(|old| (old.target, &old.data, old.value) != (new.target, &new.data, new.value));
     // The longest data first, then those with a value.
@@ -159,6 +161,7 @@ pub(super) fn mock_function(host: &mut Host, _: &CallInputs, args: &Args) -> Ans
         code: args.address(1),
     };
     host.chain.guard.codes(new.data.len());
+    look_through(host);
     let all = &mut host.chain.cheating.change().stand_ins;
     all.retain(|old| (old.target, &old.data) != (new.target, &new.data));
     all.push(new);
@@ -168,6 +171,13 @@ pub(super) fn mock_function(host: &mut Host, _: &CallInputs, args: &Args) -> Ans
 pub(super) fn clear_mocked_calls(host: &mut Host, _: &CallInputs, _: &Args) -> Answer {
     host.chain.cheating.change().mocks.clear();
     nothing()
+}
+
+/// Each call and each new entry looks through all that are expected or mocked.
+pub fn look_through(host: &mut Host) {
+    let state = host.chain.cheating.state();
+    let entries = state.calls.len() + state.mocks.len() + state.stand_ins.len();
+    host.chain.guard.spends(entries as u64);
 }
 
 /// Counts a call that is about to be made.

@@ -135,6 +135,8 @@ pub(super) fn recorded_logs(host: &mut Host, _: &CallInputs, _: &Args) -> Answer
 pub fn emitted(host: &mut Host, log: &Log) -> Result<(), &'static str> {
     // What is kept counts once more: it outlives the journal's.
     host.chain.guard.codes(log.data.data.len());
+    let waiting = host.chain.cheating.state().emits.len();
+    host.chain.guard.spends(waiting as u64);
     let state = host.chain.cheating.change();
     if let Some(logs) = &mut state.logs {
         logs.push(log.clone());

@@ -182,10 +182,10 @@ fn potential(value: &Value) -> Pattern {
 }
 
 /// A call opens: a revert must come from deeper than the frame that expects it.
-pub fn opened(host: &mut Host, is_cheat: bool) {
+pub fn opened(host: &mut Host) {
     let depth = host.chain.marks.len() + 1;
     let cheating = &mut host.chain.cheating;
-    let is_deeper = |expected: &ExpectedRevert| !is_cheat && expected.deepest < depth;
+    let is_deeper = |expected: &ExpectedRevert| expected.deepest < depth;
     if cheating.state().revert.as_ref().is_some_and(is_deeper) {
         if let Some(expected) = &mut cheating.change().revert {
             expected.deepest = depth;

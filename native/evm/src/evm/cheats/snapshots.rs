@@ -1,6 +1,7 @@
 //! Snapshots of the state, and the way back to them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use revm::context::{BlockEnv, JournalInner};
 use revm::context_interface::journaled_state::account::JournaledAccountTr;
@@ -26,7 +27,8 @@ struct Snapshot {
 
 #[derive(Clone, Debug, Default)]
 pub struct Snapshots {
-    kept: BTreeMap<u64, Snapshot>,
+    /// Shared, since the whole state of the cheatcodes is copied before a transaction changes it.
+    kept: BTreeMap<u64, Arc<Snapshot>>,
     taken: u64,
     /// Those with smaller numbers belong to the deployment, whose state has another base.
     first: u64,
@@ -65,7 +67,7 @@ pub(super) fn snapshot(host: &mut Host, _: &CallInputs, _: &Args) -> Answer {
     let snapshots = &mut host.chain.cheating.change().snapshots;
     let number = snapshots.taken;
     snapshots.taken += 1;
-    snapshots.kept.insert(number, snapshot);
+    snapshots.kept.insert(number, Arc::new(snapshot));
     one(U256::from(number))
 }
 
@@ -129,7 +131,7 @@ fn go_back(host: &mut Host, number: u64) -> bool {
         }
     }
     restore_transient(&mut journal.inner, &snapshot.transient);
-    host.block = snapshot.block;
+    host.block = snapshot.block.clone();
     host.cfg.chain_id = snapshot.chain_id;
     true
 }

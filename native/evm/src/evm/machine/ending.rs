@@ -19,13 +19,14 @@ impl Machine {
             FrameInput::Call(call) if is_cheat(call.target_address) => return None,
             FrameInput::Call(call) => call,
             _ => {
-                reverts::opened(host, false);
+                reverts::opened(host);
                 pranks::act_as(host, input);
                 host.chain.cheating.watch();
                 return None;
             }
         };
-        reverts::opened(host, false);
+        reverts::opened(host);
+        calls::look_through(host);
         calls::count(host, call);
         calls::stand_in(host, call);
         pranks::act_as(host, input);
