@@ -28,9 +28,9 @@ class Campaign:
     - seed, workers, seq_len, test_limit (calls of all workers), shrink_limit (executions per failure),
       timeout_s, stop_on_fail, coverage, mode (shown, not interpreted), spec_id ("frontier" .. "osaka"),
       stateless, all_contracts, cheats, ffi, code_size
-    - foundry (Foundry's rules; default: mode is "foundry"): a caught assertion is no failure, and pranks and expectations
-      outlast setUp(). internal_expect_revert: a frame may revert as it expects itself
-    - env: {name: value}, the environment variables that cheatcodes see (default null: those cheatcodes are unsupported)
+    - foundry (Foundry's rules; default: mode is "foundry"): pranks and expectations outlast setUp().
+      internal_expect_revert: a frame may revert as it expects itself
+    - env: {name: value}, the variables that cheatcodes see (default null: those cheatcodes are unsupported)
     - block: {timestamp, number, gas_limit, base_fee, coinbase, prevrandao, chain_id}
     - accounts: [{address, balance}], deployer, senders, property_sender
     - max_time_delay, max_block_delay, max_value, max_gas_price, tx_gas, property_gas, dict_freq, value_prob
@@ -47,8 +47,9 @@ class Campaign:
     - tests: [{id, kind, contract (id or name of a code), name, function?, address?, panics?, expect?}]
 
     Kinds of tests. property: the function returns true (expect "revert": it reverts; expect "success": it
-    does not, and sets no failed slot of DSTest). optimization: its int256 is raised. assertion: no call of the function (of any, without one) panics with a code in `panics`
-    (default [1]), hits INVALID, emits AssertionFailed(..), fails a Foundry assertion or sets DSTest's failed
+    does not, and sets no failed slot of DSTest). optimization: its int256 is raised. assertion: no call of
+    the function (of any, without one) panics with a code in `panics` (default [1]), hits INVALID, emits
+    AssertionFailed(..), fails a Foundry assertion (expect "success": and reverts by it) or sets DSTest's failed
     slot. overflow: no Panic(0x11). call: no call emits AssertionFailed(..) and its like.
 
     Gas is metered with refunds and floors but never paid for: balances change by value only. A sender that

@@ -46,7 +46,8 @@ pub struct Watches {
 #[derive(Debug, Default)]
 pub struct Cheating {
     pub watches: Watches,
-    state: State,
+    /// On the heap: the machine is small in the caches while no cheatcode is used.
+    state: Box<State>,
     /// The state before the transaction, from its first change on.
     before: Option<Box<State>>,
     /// What the deployment left, and whether a sequence has changed it.
@@ -57,7 +58,7 @@ pub struct Cheating {
 impl Cheating {
     pub fn new(base: Arc<State>) -> Self {
         let mut new = Self {
-            state: (*base).clone(),
+            state: Box::new((*base).clone()),
             base,
             ..Self::default()
         };
@@ -67,7 +68,7 @@ impl Cheating {
 
     /// What a deployment leaves to all sequences.
     pub fn left(&self) -> State {
-        let mut state = self.state.clone();
+        let mut state = State::clone(&self.state);
         state.snapshots.close_deployment();
         state
     }
@@ -79,7 +80,7 @@ impl Cheating {
     /// The state, to change it. `watch` must follow.
     pub fn change(&mut self) -> &mut State {
         if self.before.is_none() {
-            self.before = Some(Box::new(self.state.clone()));
+            self.before = Some(self.state.clone());
             self.changed = true;
         }
         &mut self.state
@@ -125,7 +126,7 @@ impl Cheating {
     pub fn end(&mut self, keeps: bool) {
         if let Some(before) = self.before.take() {
             if !keeps {
-                self.state = *before;
+                self.state = before;
             }
             self.watch();
         }
@@ -137,7 +138,7 @@ impl Cheating {
         if self.changed {
             self.changed = false;
             self.before = None;
-            self.state = (*self.base).clone();
+            *self.state = (*self.base).clone();
             self.watch();
         }
     }

@@ -38,15 +38,16 @@ impl Machine {
         answer
     }
 
-    /// What a call or a creation is to the cheatcodes, where one may look at its end.
+    /// Whether cheatcodes look at calls, or one is called.
     #[inline]
-    pub(super) fn meant(&self, input: &FrameInput) -> Option<Ended> {
+    pub(super) fn is_watched(&self, input: &FrameInput) -> bool {
         let chain = &self.evm.ctx.chain;
+        let watches = chain.cheating.watches;
         let asks = match input {
             FrameInput::Call(call) => call.target_address == HEVM,
             _ => false,
         };
-        (asks && chain.cheats || chain.cheating.watches.ends).then(|| ended(input))
+        watches.calls || watches.ends || asks
     }
 
     /// Judges the end of the frame that has just ended.
@@ -159,7 +160,8 @@ fn is_cheat(target: Address) -> bool {
     target == HEVM || target == CONSOLE
 }
 
-fn ended(input: &FrameInput) -> Ended {
+/// What a call or a creation is to the cheatcodes.
+pub(super) fn ended(input: &FrameInput) -> Ended {
     match input {
         FrameInput::Call(call) => Ended {
             target: call.target_address,

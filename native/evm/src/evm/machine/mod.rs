@@ -216,7 +216,10 @@ impl Machine {
         let (outcome, refund) = self.settle(&mut result, message.gas, gas);
         let used = outcome.gas_used.saturating_sub(refund);
         let stays = outcome.is_ok() && !self.probe().alarms.rejected;
-        self.close_transaction(block, stays);
+        self.evm.ctx.chain.cheating.end(stays);
+        if !stays {
+            self.restore(block);
+        }
         Outcome {
             gas_used: used.max(intrinsic.floor_gas()),
             ..outcome
@@ -282,7 +285,8 @@ impl Machine {
             .inner
             .checkpoint_revert(checkpoint);
         self.evm.ctx.chain.listening = listening;
-        self.close_transaction(block, false);
+        self.evm.ctx.chain.cheating.end(false);
+        self.restore(block);
         outcome
     }
 
@@ -495,7 +499,7 @@ impl Machine {
 
     /// Opens a frame; a call that needs none (a precompile, no code, a failure) gives its result.
     #[inline]
-    fn open(&mut self, mut init: FrameInit) -> Option<FrameResult> {
+    fn open(&mut self, init: FrameInit) -> Option<FrameResult> {
         let bytes = match &init.frame_input {
             FrameInput::Create(create) => create.init_code().len(),
             _ => 0,
@@ -504,6 +508,31 @@ impl Machine {
             let ctx = &mut self.evm.ctx;
             ctx.chain.guard.look(&ctx.journaled_state.inner);
         }
+        if self.is_watched(&init.frame_input) {
+            return self.open_watched(init);
+        }
+        if self.evm.ctx.chain.tracer.is_some() {
+            self.trace_open(&init.frame_input);
+        }
+        let opened = self.evm.frame_init(init);
+        match opened.unwrap_or_else(fatal) {
+            ItemOrResult::Result(result) => {
+                if self.evm.ctx.chain.tracer.is_some() {
+                    self.trace_close(&result);
+                }
+                Some(result)
+            }
+            ItemOrResult::Item(_) => {
+                self.mark();
+                None
+            }
+        }
+    }
+
+    /// Opens a frame while cheatcodes look at calls, or calls a cheatcode.
+    #[cold]
+    #[inline(never)]
+    fn open_watched(&mut self, mut init: FrameInit) -> Option<FrameResult> {
         let answer = if self.evm.ctx.chain.cheating.watches.calls {
             self.before_call(&mut init.frame_input)
         } else {
@@ -512,14 +541,14 @@ impl Machine {
         if self.evm.ctx.chain.tracer.is_some() {
             self.trace_open(&init.frame_input);
         }
-        let ended = self.meant(&init.frame_input);
+        let ended = ending::ended(&init.frame_input);
         let opened = match answer {
             Some(answer) => ItemOrResult::Result(FrameResult::Call(answer)),
             None => self.evm.frame_init(init).unwrap_or_else(fatal),
         };
         match opened {
             ItemOrResult::Result(mut result) => {
-                if let Some(ended) = ended {
+                if self.evm.ctx.chain.cheating.watches.ends {
                     self.after_call(ended, &mut result);
                 }
                 if self.evm.ctx.chain.tracer.is_some() {
@@ -678,12 +707,10 @@ impl Machine {
         (ctx.chain.cheats).then(|| (ctx.block.clone(), ctx.cfg.chain_id))
     }
 
-    /// Keeps what cheatcodes did beside the state, or brings back what was.
     #[inline]
-    fn close_transaction(&mut self, block: Option<(BlockEnv, u64)>, stays: bool) {
-        let ctx = &mut self.evm.ctx;
-        ctx.chain.cheating.end(stays);
-        if let (Some((block, chain_id)), false) = (block, stays) {
+    fn restore(&mut self, saved: Option<(BlockEnv, u64)>) {
+        if let Some((block, chain_id)) = saved {
+            let ctx = &mut self.evm.ctx;
             ctx.block = block;
             ctx.cfg.chain_id = chain_id;
         }
