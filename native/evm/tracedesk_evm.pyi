@@ -49,7 +49,7 @@ class Campaign:
     Kinds of tests. property: the function returns true (expect "revert": it reverts; expect "success": it
     does not, and sets no failed slot of DSTest). optimization: its int256 is raised. assertion: no call of
     the function (of any, without one) panics with a code in `panics` (default [1]), hits INVALID, emits
-    AssertionFailed(..), fails a Foundry assertion (expect "success": and reverts by it) or sets DSTest's failed
+    AssertionFailed(..), fails a Foundry assertion (expect "success": and reverts) or sets DSTest's failed
     slot. overflow: no Panic(0x11). call: no call emits AssertionFailed(..) and its like.
 
     Gas is metered with refunds and floors but never paid for: balances change by value only. A sender that

@@ -883,6 +883,11 @@ contract StateTest is Base {
     }
 
     function test_blob_fee_passes() public {
+        vm.blobBaseFee(20_000_000);
+        require(block.blobbasefee == 54);
+    }
+
+    function test_blob_fee_as_given_fails() public {
         vm.blobBaseFee(10);
         require(block.blobbasefee == 10);
     }

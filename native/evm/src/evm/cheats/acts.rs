@@ -54,20 +54,25 @@ pub(super) fn get_chain_id(host: &mut Host, _: &CallInputs, _: &Args) -> Answer 
     one(U256::from(host.cfg.chain_id))
 }
 
+/// Excess of blob gas whose price takes few steps to compute, and fits its word.
+const BLOB_EXCESS: u64 = 1 << 28;
+
+/// Like forge, takes the fee for the excess of blob gas, of which the fee follows.
 pub(super) fn blob_base_fee(host: &mut Host, _: &CallInputs, args: &Args) -> Answer {
-    let price = u128::try_from(args.word(0));
-    let price = price.map_err(|_| "blobBaseFee: the fee must fit 128 bits")?;
-    let excess = host.block.blob_excess_gas_and_price;
-    host.block.blob_excess_gas_and_price = Some(BlobExcessGasAndPrice {
-        excess_blob_gas: excess.map_or(0, |excess| excess.excess_blob_gas),
-        blob_gasprice: price,
-    });
+    let excess = args.number(0);
+    if excess > BLOB_EXCESS {
+        return Err(Refusal::Unsupported);
+    }
+    let price = BlobExcessGasAndPrice::new_with_spec(excess, host.cfg.spec);
+    host.block.blob_excess_gas_and_price = Some(price);
     nothing()
 }
 
 pub(super) fn get_blob_base_fee(host: &mut Host, _: &CallInputs, _: &Args) -> Answer {
     let excess = host.block.blob_excess_gas_and_price;
-    one(U256::from(excess.map_or(0, |excess| excess.blob_gasprice)))
+    one(U256::from(
+        excess.map_or(0, |excess| excess.excess_blob_gas),
+    ))
 }
 
 pub(super) fn blob_hashes(host: &mut Host, _: &CallInputs, args: &Args) -> Answer {
