@@ -3,6 +3,7 @@
 use revm::bytecode::Bytecode;
 use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::context_interface::journaled_state::account::JournaledAccountTr;
+use revm::context_interface::transaction::TransactionType;
 use revm::interpreter::CallInputs;
 use revm::primitives::{hex, Address, B256, U256};
 
@@ -78,6 +79,8 @@ pub(super) fn get_blob_base_fee(host: &mut Host, _: &CallInputs, _: &Args) -> An
 pub(super) fn blob_hashes(host: &mut Host, _: &CallInputs, args: &Args) -> Answer {
     let hashes = args.list(0).iter().map(|hash| B256::from(word(hash)));
     host.tx.blob_hashes = hashes.collect();
+    // Only a transaction of this type has blobs.
+    host.tx.tx_type = TransactionType::Eip4844 as u8;
     nothing()
 }
 

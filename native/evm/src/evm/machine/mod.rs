@@ -306,7 +306,10 @@ impl Machine {
         ctx.chain.begin();
         ctx.tx.caller = message.from;
         ctx.tx.gas_price = u128::try_from(message.gas_price).unwrap_or(u128::MAX);
-        ctx.tx.blob_hashes.clear();
+        if !ctx.tx.blob_hashes.is_empty() {
+            ctx.tx.blob_hashes.clear();
+            ctx.tx.tx_type = 0;
+        }
         if ctx.cfg.spec >= SpecId::SHANGHAI {
             ctx.journaled_state
                 .inner
