@@ -6,14 +6,14 @@ class Reader:
     """Reads files with the tables of a tree-sitter grammar.
 
     `language` is the capsule, or the address, that the grammar's wheel gives; a `ValueError` says that its
-    form is not known. Asked of Python are the first sentence of a comment's lines, that of a file's first
-    comment, and a text without its secrets.
+    form is not known. Asked of Python are the first sentence of a comment's lines with all of their text, the
+    first sentence of a file's first comment, and a text without its secrets.
     """
 
     def __new__(
         cls,
         language: object,
-        comment: Callable[[bytes], str],
+        comment: Callable[[bytes], tuple[str, str]],
         head: Callable[[bytes], str],
         redact: Callable[[str], str],
     ) -> Reader: ...

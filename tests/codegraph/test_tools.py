@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -421,6 +422,22 @@ def test_a_search_finds_the_file_its_symbols_and_says_why(home: Path, project: P
             assert sum(best["reasons"].values()) >= best["score"] - 0.01
             assert any(symbol["name"] == "Session.refresh" for symbol in best["symbols"])
             assert {symbol["file"] for symbol in answer["symbols"]} <= set(INDEXED)
+            assert all(symbol["end_line"] >= symbol["line"] for symbol in answer["symbols"])
+
+    run(main())
+
+
+def test_a_search_says_that_another_version_made_the_graph(home: Path, project: Path) -> None:
+    async def main() -> None:
+        async with agent(home, project) as desk:
+            await indexed(desk, project)
+            assert (await desk.call("graph_search", query="session"))["warnings"] == []
+            with closing(sqlite.connect(home / "graph.db")) as graph:
+                graph.execute("UPDATE project SET extractor = 'tracedesk-1-earlier'")
+            (warning,) = (await desk.call("graph_search", query="session"))["warnings"]
+            assert "graph_index_project" in warning
+            await indexed(desk, project)
+            assert (await desk.call("graph_search", query="session"))["warnings"] == []
 
     run(main())
 

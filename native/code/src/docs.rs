@@ -1,4 +1,4 @@
-//! The first sentence of what the author wrote about a thing, where that takes no rules but these.
+//! Author's words about a thing, where they take no rules but these.
 
 use std::sync::LazyLock;
 
@@ -15,6 +15,13 @@ static LEADING_TAG: LazyLock<Regex> = LazyLock::new(|| {
     let tags = "notice|title|dev|brief|summary|description|fileoverview|file";
     Regex::new(&format!(r"(?m-u)^[ \t]*[@\\](?:{tags})\b[ \t]*")).expect("a valid pattern")
 });
+
+/// Documentation of one thing: its first sentence, and all that is read of it.
+#[derive(Debug, Default)]
+pub struct Doc {
+    pub sentence: String,
+    pub whole: String,
+}
 
 /// The first sentence of a text, in one line.
 pub fn sentence(text: &str) -> String {
@@ -49,19 +56,26 @@ fn sentence_end(line: &str) -> usize {
         .map_or(line.len(), |at| at + 1)
 }
 
-/// The first sentence of a string literal; none where Python's tables of letters matter.
-pub fn docstring(literal: &[u8]) -> Option<String> {
+/// The documentation in a string literal; none where Python's tables of letters matter.
+pub fn docstring(literal: &[u8]) -> Option<Doc> {
     let text = decoded(&literal[..literal.len().min(READ)]);
     let Some(inside) = inside(&text) else {
-        return Some(String::new());
+        return Some(Doc::default());
     };
     let inside = inside.trim_start_matches(is_space);
     if !inside.contains(['@', '\\']) {
-        return Some(sentence(inside));
+        return Some(doc(inside));
     }
     inside
         .is_ascii()
-        .then(|| sentence(&LEADING_TAG.replace(inside, "")))
+        .then(|| doc(&LEADING_TAG.replace(inside, "")))
+}
+
+fn doc(whole: &str) -> Doc {
+    Doc {
+        sentence: sentence(whole),
+        whole: whole.to_owned(),
+    }
 }
 
 /// What is between a literal's quotes, of which the last may be cut off.
@@ -151,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_literal_gives_its_first_sentence() {
-        let said = |literal: &str| docstring(literal.as_bytes()).unwrap_or_default();
+        let said = |literal: &str| docstring(literal.as_bytes()).unwrap_or_default().sentence;
         assert_eq!(said("\"\"\"\n  One. Two.\n\"\"\""), "One.");
         assert_eq!(said("r'a... b c'"), "a... b c");
         assert_eq!(said("\"\""), "");

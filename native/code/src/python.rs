@@ -8,6 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyCapsuleMethods};
 
+use crate::docs::Doc;
 use crate::grammar::Grammar;
 use crate::marks::Names;
 use crate::rows::{rows, Language, Rules, Task};
@@ -98,11 +99,13 @@ struct Asked<'py, 'r> {
 impl Rules for Asked<'_, '_> {
     type Problem = PyErr;
 
-    fn comment(&mut self, lines: &[u8]) -> PyResult<String> {
-        self.reader
+    fn comment(&mut self, lines: &[u8]) -> PyResult<Doc> {
+        let said = self
+            .reader
             .comment
-            .call1(self.py, (PyBytes::new(self.py, lines),))?
-            .extract(self.py)
+            .call1(self.py, (PyBytes::new(self.py, lines),))?;
+        let (sentence, whole) = said.extract(self.py)?;
+        Ok(Doc { sentence, whole })
     }
 
     fn head(&mut self, text: &[u8]) -> PyResult<String> {

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::chunks::{contexts, cut, Chunk};
-use crate::docs::{docstring, has_head_comment};
+use crate::docs::{docstring, has_head_comment, Doc};
 use crate::grammar::Grammar;
 use crate::imports::{stem_of, taken, wanted, Import};
 use crate::marks::{collect, Action, Names};
@@ -18,7 +18,7 @@ use crate::words::behind;
 
 /// The place of `FileRows` among the outcomes of a file.
 const FILE_ROWS: i64 = 0;
-const FIELDS: usize = 18;
+const FIELDS: usize = 19;
 const MAX_ROWS: usize = 1 << 20;
 const KEY_BYTES: usize = 16;
 const BYTE_ORDER_MARK: &str = "\u{feff}";
@@ -41,8 +41,8 @@ pub struct Task<'a> {
 pub trait Rules {
     type Problem;
 
-    /// The first sentence of a comment.
-    fn comment(&mut self, lines: &[u8]) -> Result<String, Self::Problem>;
+    /// The documentation in a comment.
+    fn comment(&mut self, lines: &[u8]) -> Result<Doc, Self::Problem>;
     /// The first sentence of a file's first comment.
     fn head(&mut self, text: &[u8]) -> Result<String, Self::Problem>;
     /// The text without secrets.
@@ -90,7 +90,7 @@ pub fn rows<R: Rules>(
     }
     let doc = match found.docs.get(&None) {
         Some((start, end)) => match docstring(source.slice(*start, *end)) {
-            Some(doc) => doc,
+            Some(doc) => doc.sentence,
             None => return Ok(None),
         },
         None if has_head_comment(&source) => rules.head(data)?,
@@ -191,7 +191,7 @@ impl File<'_> {
             out.int(symbol.span.end_byte.into())
         });
         column(out, symbols, |out, symbol| out.text(&symbol.signature));
-        column(out, symbols, |out, symbol| out.text(&symbol.doc));
+        column(out, symbols, |out, symbol| out.text(&symbol.doc.sentence));
         column(out, symbols, |out, symbol| {
             out.int(symbol.is_exported.into())
         });
@@ -266,7 +266,28 @@ impl File<'_> {
         column(out, self.chunks, |out, chunk| {
             out.text(&behind(chunk.text.as_bytes()))
         });
+        self.put_symbol_words(out);
     }
+
+    fn put_symbol_words(&self, out: &mut Marshal) {
+        let symbols = self.symbols;
+        out.list(3);
+        column(out, symbols, |out, symbol| searchable(out, &symbol.name));
+        column(out, symbols, |out, symbol| {
+            searchable(out, &format!("{} {}", symbol.qualified, symbol.signature));
+        });
+        column(out, symbols, |out, symbol| {
+            match symbol.doc.whole.as_str() {
+                "" => out.text(""),
+                whole => searchable(out, whole),
+            }
+        });
+    }
+}
+
+/// A text as it goes into the full text: itself, then the parts of its camelCase words.
+fn searchable(out: &mut Marshal, text: &str) {
+    out.texts(&[text, &behind(text.as_bytes())]);
 }
 
 fn column<T>(out: &mut Marshal, values: &[T], put: impl Fn(&mut Marshal, &T)) {

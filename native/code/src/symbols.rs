@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use crate::docs::{comment_above, docstring, LIMIT};
+use crate::docs::{comment_above, docstring, Doc, LIMIT};
 use crate::nesting::{Nest, Nested, CALLABLES};
 use crate::text::{decoded, is_space, limited, spaced, Source, Span};
 
@@ -30,13 +30,13 @@ pub struct Symbol {
     pub kind: &'static str,
     pub span: Span,
     pub signature: String,
-    pub doc: String,
+    pub doc: Doc,
     pub is_exported: bool,
     pub parent: Option<u32>,
 }
 
 /// Reads a comment, as Python's own rules do.
-pub type Comment<'c, Problem> = dyn FnMut(&[u8]) -> Result<String, Problem> + 'c;
+pub type Comment<'c, Problem> = dyn FnMut(&[u8]) -> Result<Doc, Problem> + 'c;
 
 /// The symbols of a file; none where a name has letters that Python judges by its own tables.
 pub fn symbols<Problem>(
@@ -77,7 +77,7 @@ pub fn symbols<Problem>(
     Ok(Some(symbols))
 }
 
-/// What is said of a definition inside it or above it.
+/// The documentation of a definition, inside it or above it.
 fn doc_of<Problem>(
     source: &Source,
     found: &Nest,
@@ -85,16 +85,16 @@ fn doc_of<Problem>(
     span: Span,
     outer: Option<&Symbol>,
     comment: &mut Comment<'_, Problem>,
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<Doc>, Problem> {
     if let Some((start, end)) = found.docs.get(&Some(place)) {
         return Ok(docstring(source.slice(*start, *end)));
     }
     if outer.is_some_and(|outer| outer.span.start == span.start) {
-        return Ok(Some(String::new()));
+        return Ok(Some(Doc::default()));
     }
     match comment_above(source, span.start as usize - 1) {
         Some(lines) => comment(&lines).map(Some),
-        None => Ok(Some(String::new())),
+        None => Ok(Some(Doc::default())),
     }
 }
 

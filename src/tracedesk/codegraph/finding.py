@@ -46,7 +46,7 @@ async def search(atlas: Atlas, args: Mapping[str, Any]) -> Page:
             **_document(found),
             "project_root": root,
             "graph_version": project.graph_version,
-            "warnings": [*_cut({"files": args.get("files")}), *late],
+            "warnings": [*_cut({"files": args.get("files")}), *outdated(project), *late],
         }
         more = bool(found.hits) and found.total > start + count
         return Page(body, "files", lambda kept: str(start + kept), more=more)
@@ -65,6 +65,17 @@ def _relative(atlas: Atlas, root: str, file: str) -> str:
         return atlas.jail.resolve(root, file).relative
     except PathRefused:
         return file
+
+
+def outdated(project: Project) -> Iterator[str]:
+    """A warning where an earlier version made the graph."""
+    from tracedesk.codegraph.graph.languages import EXTRACTOR
+
+    if project.extractor != EXTRACTOR:
+        yield (
+            f"The graph of {project.root} was made by another version of tracedesk, and some of its "
+            "documentation is not searched. Call graph_index_project once with files ['.'] to make it anew."
+        )
 
 
 def _document(found: Found) -> dict[str, Any]:
@@ -94,15 +105,18 @@ def _hit(hit: Hit) -> dict[str, Any]:
 
 
 def _symbol(symbol: Named) -> dict[str, Any]:
-    shown: dict[str, Any] = {"name": symbol.qualified, "kind": symbol.kind, "line": symbol.start}
+    shown: dict[str, Any] = {
+        "name": symbol.qualified,
+        "kind": symbol.kind,
+        "line": symbol.start,
+        "end_line": symbol.end,
+    }
     more = {"signature": told(symbol.signature, 200), "doc": told(symbol.doc, 200)}
     return {**shown, **{name: text for name, text in more.items() if text}}
 
 
 def _symbol_hit(hit: SymbolHit) -> dict[str, Any]:
-    symbol = hit.symbol
-    shown = {"name": symbol.qualified, "kind": symbol.kind, "file": hit.path, "line": symbol.start}
-    return {**shown, "score": hit.score, "signature": told(symbol.signature, 200)}
+    return {"file": hit.path, "score": round(hit.score, 4), **_symbol(hit.symbol)}
 
 
 # --- attempts -----------------------------------------------------------------------------------

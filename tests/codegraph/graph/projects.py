@@ -13,7 +13,7 @@ from tracedesk.codegraph.graph.parse import parse
 from tracedesk.codegraph.graph.pool import Parsing
 from tracedesk.codegraph.graph.reports import IndexReport, UpdateReport
 from tracedesk.codegraph.graph.rows import Outcome, Task
-from tracedesk.codegraph.graph.schema import chunk_fts, file_fts, name_fts
+from tracedesk.codegraph.graph.schema import chunk_fts, file_fts, name_fts, symbol_fts
 from tracedesk.codegraph.graph.store import Store
 from tracedesk.codegraph.graph.update import update_files
 from tracedesk.journal.sqlite import Connection
@@ -198,8 +198,11 @@ def _contents(connection: Connection, paths: Mapping[int, str], symbols: Mapping
 
 
 def _words(connection: Connection, project: int, paths: Mapping[int, str]) -> Iterable[tuple[Any, ...]]:
-    chunks = dict(connection.execute('SELECT id, start || "-" || "end" FROM chunk'))
-    for table, by in ((file_fts, 0), (name_fts, 0), (chunk_fts, 20)):
+    rows = {
+        chunk_fts: dict(connection.execute('SELECT id, start || "-" || "end" FROM chunk')),
+        symbol_fts: dict(connection.execute("SELECT id, start_byte || qualified FROM symbol")),
+    }
+    for table, by in ((file_fts, 0), (name_fts, 0), (chunk_fts, 20), (symbol_fts, 20)):
         name = table(project)
         connection.execute(
             f"CREATE VIRTUAL TABLE temp.seen_{name} USING fts5vocab(main, '{name}', 'instance')"
@@ -207,7 +210,7 @@ def _words(connection: Connection, project: int, paths: Mapping[int, str]) -> It
         for term, doc, column, offset in connection.execute(
             f"SELECT term, doc, col, offset FROM temp.seen_{name}"
         ):
-            where = paths[doc >> by] if by == 0 else f"{paths[doc >> by]}:{chunks[doc]}"
+            where = paths[doc >> by] if by == 0 else f"{paths[doc >> by]}:{rows[table][doc]}"
             yield table.__name__, term, where, column, offset
 
 

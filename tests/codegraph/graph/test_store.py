@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.codegraph.graph.projects import Desk, Here, dangling
+from tests.codegraph.graph.projects import Desk, Here, dangling, graph
 from tests.support import BOUND, run
 from tracedesk.codegraph.graph.nodes import chunks_of, counts_of, file_at, files_of, imports_of, symbols_of
 from tracedesk.codegraph.graph.readers import Readers
-from tracedesk.codegraph.graph.schema import GraphError, chunk_fts, file_fts, name_fts
+from tracedesk.codegraph.graph.schema import GraphError, chunk_fts, file_fts, name_fts, symbol_fts
 from tracedesk.codegraph.graph.store import Store
 from tracedesk.journal.sqlite import Connection, InterruptError, connect
 
@@ -149,6 +149,56 @@ def test_a_file_of_an_older_form_is_made_anew_and_of_a_newer_is_refused(desk: De
         store.writing(),
     ):
         pass
+
+
+def test_a_file_of_the_earlier_form_keeps_its_projects_searchable(desk: Desk) -> None:
+    desk.write({"b.py": 'def helper():\n    """Take the long way round."""\n    return 1\n'})
+    desk.index()
+    project, before = _project(desk), desk.graph()
+    with desk.store.writing() as connection:
+        connection.execute(f"DROP TABLE {symbol_fts(project)}")
+        connection.execute("UPDATE project SET extractor = 'tracedesk-1-earlier'")
+    desk.store.close()
+    _mark(desk.store.path, 1)
+    with Store(desk.store.path, Here()) as store:
+        with store.reading() as connection:
+            query = f"SELECT rowid FROM {symbol_fts(project)} WHERE {symbol_fts(project)} MATCH ?"
+            for words in ("name: helper", "signature: helper", "doc: long", "body: round"):
+                (found,) = list(connection.execute(query, (words,)))
+                assert symbol_at(connection, found[0]) == "helper"
+        migrated = graph(store, str(desk.root))
+    assert migrated["symbols"] == before["symbols"]
+    assert migrated["version"] == before["version"]
+    desk.store = Store(desk.store.path, Here())
+    assert desk.index().changed == 2, "an index of this version reads every file again"
+    assert desk.graph() == before
+
+
+def test_readers_and_writers_that_open_an_earlier_form_at_once_migrate_it_once(desk: Desk) -> None:
+    desk.index()
+    with desk.store.writing() as connection:
+        connection.execute(f"DROP TABLE {symbol_fts(_project(desk))}")
+    desk.store.close()
+    _mark(desk.store.path, 1)
+    problems: list[BaseException] = []
+
+    def look() -> None:
+        try:
+            with Store(desk.store.path) as store:
+                assert store.project(str(desk.root)) is not None
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=look) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+
+
+def symbol_at(connection: Connection, id: int) -> str:
+    return next(connection.execute("SELECT qualified FROM symbol WHERE id = ?", (id,)))[0]
 
 
 def _mark(path: Path, version: int) -> None:

@@ -31,6 +31,7 @@ from tracedesk.codegraph.graph.schema import (
     file_fts,
     name_fts,
     rows_of,
+    symbol_fts,
 )
 from tracedesk.codegraph.graph.store import erase
 from tracedesk.codegraph.graph.write import (
@@ -125,7 +126,7 @@ def _replace(
     _erase_text(connection, project, file, rows.path, language)
     connection.execute(_FILE, (*rows[1:11], file))
     places = _replace_symbols(connection, project, file, rows.symbols)
-    insert_contents(connection, project, [file], [_renumbered(rows, places)])
+    insert_contents(connection, project, [file], [_renumbered(rows, places)], [places])
     reach.note(file, before, _definitions(connection, file))
     return file
 
@@ -147,8 +148,9 @@ def _erase_text(connection: Connection, project: int, file: int, path: str, lang
     """Everything of a file but its symbols and their edges."""
     bounds = rows_of(file)
     _unwant(connection, project, file, path, language)
-    chunks = [row[0] for row in connection.execute("SELECT id FROM chunk WHERE id BETWEEN ? AND ?", bounds)]
-    connection.executemany(f"DELETE FROM {chunk_fts(project)} WHERE rowid = ?", [(id,) for id in chunks])
+    for table, words in (("chunk", chunk_fts(project)), ("symbol", symbol_fts(project))):
+        ids = list(connection.execute(f"SELECT id FROM {table} WHERE id BETWEEN ? AND ?", bounds))
+        connection.executemany(f"DELETE FROM {words} WHERE rowid = ?", ids)
     for table in (file_fts(project), name_fts(project)):
         connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (file,))
     for table in ("reference", "import", "chunk"):

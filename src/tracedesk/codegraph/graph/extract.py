@@ -106,15 +106,17 @@ class _Reading:
         marked = self.any_marked and self._marked(definition)
         case = make(exports.Case, (name, kind, start, before, header, *around, marked))
         span = self.source.span(start, end)
+        doc = self._doc(place, span.start, outer)
         values = (
             name,
             self._qualified(definition, outer, owner, name, header),
             names.kind(kind, name, before) if kind == "variable" else kind,
             span,
             signature(header, has_body=header_end > 0, hash_comments=self.hash_comments),
-            self._doc(place, span.start, outer),
+            doc.sentence,
             self.exported(case),
             None if outer is None else parent,
+            doc.whole,
         )
         return make(Symbol, values)
 
@@ -142,16 +144,16 @@ class _Reading:
         around = definition.spaces[-1]
         return bool(_TRAIT_IMPL.search(self.text, around.start, around.name_start))
 
-    def _doc(self, place: int, line: int, outer: Symbol | None) -> str:
+    def _doc(self, place: int, line: int, outer: Symbol | None) -> docs.Doc:
         if (doc := self.found.docs.get(place)) is not None:
             return docs.docstring(self.text[slice(*doc)])
         if outer is not None and outer.span.start == line:
-            return ""
+            return docs.NONE
         return docs.comment_above(self.source, line - 1, self.hash_comments)
 
     def _file_doc(self) -> str:
         if (doc := self.found.docs.get(-1)) is not None:
-            return docs.docstring(self.text[slice(*doc)])
+            return docs.docstring(self.text[slice(*doc)]).sentence
         return docs.head_comment(self.source, self.hash_comments)
 
     def _references(self) -> tuple[Reference, ...]:

@@ -12,7 +12,7 @@ EXTRACTOR: str
 
 _QUERIES = "tracedesk.codegraph.graph.queries"
 
-VERSION = 1
+VERSION = 2
 """Raised when the same queries and grammars begin to give other rows."""
 
 

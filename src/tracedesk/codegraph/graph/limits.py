@@ -46,8 +46,8 @@ SNIFFED: Final = 8_192
 
 DEEPEST: Final = 100
 
-SCHEMA_VERSION: Final = 1
-"""The number of the tables' form, in the file and in every graph version; an older file is made anew."""
+SCHEMA_VERSION: Final = 2
+"""The number of the tables' form, in the file and in every graph version."""
 
 ROW_BITS: Final = 20
 """Rows of one kind that a file may have, as bits: more than a file of the largest size holds."""

@@ -43,6 +43,8 @@ class Symbol(NamedTuple):
     """Whether other files may use it, by the language's own rule."""
     parent: int | None
     """The place, in the file's symbols, of the definition around it."""
+    about: str = ""
+    """All of its documentation that is read, for the full text."""
 
 
 class Reference(NamedTuple):

@@ -73,7 +73,9 @@ class FileRows(NamedTuple):
     words: tuple[str, str, str]
     """path, symbols and text as they go into the files' full text"""
     chunk_words: list[str]
-    """what follows each chunk's text in the chunks' full text"""
+    """what follows each chunk's text in the full text"""
+    symbol_words: list[list[str]]
+    """name, signature and documentation of each symbol as they go into the symbols' full text"""
 
 
 Outcome = FileRows | Same | Skipped
@@ -107,6 +109,7 @@ def file_rows(task: Task, data: bytes, text: str, mtime_ns: int, extract: Extrac
         _chunk_columns(chunks, kept),
         (searchable(task.path), searchable(" ".join([symbol.name for symbol in symbols])), body + behind),
         behind_chunks,
+        _symbol_words(symbols, tidy),
     )
 
 
@@ -142,7 +145,7 @@ def _same(text: str) -> str:
 def _symbol_columns(symbols: Sequence[Symbol], family: int, tidy: Callable[[str], str]) -> list[Any]:
     if not symbols:
         return [[] for _ in range(12)]
-    names, qualified, kinds, spans, signatures, docs, exported, parents = zip(*symbols, strict=True)
+    names, qualified, kinds, spans, signatures, docs, exported, parents, _ = zip(*symbols, strict=True)
     return [
         names,
         qualified,
@@ -153,6 +156,14 @@ def _symbol_columns(symbols: Sequence[Symbol], family: int, tidy: Callable[[str]
         [int(is_exported) for is_exported in exported],
         parents,
         [family if is_exported else 0 for is_exported in exported],
+    ]
+
+
+def _symbol_words(symbols: Sequence[Symbol], tidy: Callable[[str], str]) -> list[list[str]]:
+    return [
+        [searchable(symbol.name) for symbol in symbols],
+        [searchable(tidy(f"{symbol.qualified} {symbol.signature}")) for symbol in symbols],
+        [searchable(tidy(symbol.about)) if symbol.about else "" for symbol in symbols],
     ]
 
 

@@ -143,13 +143,23 @@ def chunk_fts(project: int) -> str:
     return f"chunk_fts_{project}"
 
 
+def symbol_fts(project: int) -> str:
+    """The full-text table of a project's symbols; its rowid is the symbol's id."""
+    return f"symbol_fts_{project}"
+
+
 def rows_of(file: int) -> tuple[int, int]:
     """The first and the last id that a row of this file can have."""
     first = file << ROW_BITS
     return first, first | (MAX_ROWS - 1)
 
 
-_FTS: Final = ((file_fts, "text"), (name_fts, "path, symbols"), (chunk_fts, "text"))
+_FTS: Final = (
+    (file_fts, "text"),
+    (name_fts, "path, symbols"),
+    (chunk_fts, "text"),
+    (symbol_fts, "name, signature, doc, body"),
+)
 _HASH_BYTES: Final = 8 << 20
 _MOST_SEGMENTS: Final = 64
 _SEGMENTS_PER_MERGE: Final = 4
@@ -160,22 +170,37 @@ def create_fts(connection: Connection, project: int) -> None:
 
     While they are filled they merge nothing, and so no part of them twice.
     """
-    options = f"content='', contentless_delete=1, tokenize='{TOKENIZER}'"
     for table, columns in _FTS:
-        connection.execute(f"CREATE VIRTUAL TABLE {table(project)} USING fts5({columns}, {options})")
-        for option, value in (
-            ("automerge", 0),
-            ("crisismerge", _MOST_SEGMENTS),
-            ("hashsize", _HASH_BYTES),
-        ):
-            _configure(connection, table(project), option, value)
+        _create(connection, table(project), columns)
+
+
+def create_symbol_fts(connection: Connection, project: int) -> None:
+    """The symbols' full-text table of a project that has the others."""
+    connection.execute(f"DROP TABLE IF EXISTS {symbol_fts(project)}")
+    _create(connection, symbol_fts(project), dict(_FTS)[symbol_fts])
+
+
+def _create(connection: Connection, table: str, columns: str) -> None:
+    options = f"content='', contentless_delete=1, tokenize='{TOKENIZER}'"
+    connection.execute(f"CREATE VIRTUAL TABLE {table} USING fts5({columns}, {options})")
+    for option, value in (
+        ("automerge", 0),
+        ("crisismerge", _MOST_SEGMENTS),
+        ("hashsize", _HASH_BYTES),
+    ):
+        _configure(connection, table, option, value)
 
 
 def settle_fts(connection: Connection, project: int) -> None:
     """Make each full-text table that is filled one segment, which updates leave alone for long."""
     for table, _ in _FTS:
-        connection.execute(f"INSERT INTO {table(project)}({table(project)}) VALUES('optimize')")
-        _configure(connection, table(project), "automerge", _SEGMENTS_PER_MERGE)
+        settle(connection, table(project))
+
+
+def settle(connection: Connection, table: str) -> None:
+    """Make a full-text table one segment, and merge as usual from now on."""
+    connection.execute(f"INSERT INTO {table}({table}) VALUES('optimize')")
+    _configure(connection, table, "automerge", _SEGMENTS_PER_MERGE)
 
 
 def _configure(connection: Connection, table: str, option: str, value: int) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tracedesk.codegraph.graph.locks import Holder, Locks
+from tracedesk.codegraph.graph.migration import OLDEST, migrate
 from tracedesk.codegraph.graph.pool import Parsers, Parsing
 from tracedesk.codegraph.graph.schema import FORMAT, VERSION, GraphError, drop_fts, rows_of
 from tracedesk.home import alone
@@ -81,12 +82,20 @@ class Store:
     def open_reader(self) -> Connection:
         """A read-only connection for a pool of readers."""
         try:
-            return FORMAT.open_reader(self.path)
+            connection = FORMAT.open_reader(self.path)
         except GraphError:
             # Not there yet, or just being made: the writer makes it, or waits for whoever does.
-            with self._lock:
-                self._writer()
-            return FORMAT.open_reader(self.path)
+            return self._made_reader()
+        if OLDEST <= connection.pragma("user_version") < VERSION:
+            connection.close()
+            return self._made_reader()
+        return connection
+
+    def _made_reader(self) -> Connection:
+        """A reader of the file as the writer leaves it when it opens."""
+        with self._lock:
+            self._writer()
+        return FORMAT.open_reader(self.path)
 
     # --- projects
 
@@ -150,11 +159,13 @@ class Store:
     def _open(self) -> Connection:
         connection = FORMAT.open_writer(self.path)
         found = connection.pragma("user_version")
-        if found != VERSION:
+        if not OLDEST <= found <= VERSION:
             connection.close()
             if found > VERSION:
                 raise GraphError(f"{self.path} has schema {found}; update tracedesk to use it")
             return self._anew()
+        if found < VERSION:
+            migrate(connection)
         # The graph can be rebuilt: the last commits may be lost with the power, but never a part of one.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")

@@ -7,7 +7,7 @@ from operator import add
 from typing import Any, Final
 
 from tracedesk.codegraph.graph.rows import FileRows
-from tracedesk.codegraph.graph.schema import ROW_BITS, chunk_fts, file_fts, name_fts
+from tracedesk.codegraph.graph.schema import ROW_BITS, chunk_fts, file_fts, name_fts, symbol_fts
 from tracedesk.journal.sqlite import Connection, insert
 
 _FILE: Final = (
@@ -56,12 +56,21 @@ def insert_symbols(connection: Connection, project: int, parts: Iterable[tuple[i
 
 
 def insert_contents(
-    connection: Connection, project: int, ids: Sequence[int], files: Sequence[FileRows]
+    connection: Connection,
+    project: int,
+    ids: Sequence[int],
+    files: Sequence[FileRows],
+    places: Sequence[Sequence[int]] | None = None,
 ) -> None:
-    """References, imports, chunks and full text of files; symbols are numbered from the file's first row."""
+    """References, imports, chunks and full text of files; symbols are numbered from the file's first row.
+
+    `places` are those of each file's symbols among its rows where they do not follow each other from 0.
+    """
     _insert_references(connection, project, ids, files)
     _insert_imports(connection, project, ids, files)
     _insert_chunks(connection, project, ids, files)
+    at = places or [range(len(rows.symbols[0])) for rows in files]
+    _insert_symbol_words(connection, project, ids, files, at)
     paths, symbols, texts = ([rows.words[place] for rows in files] for place in range(3))
     insert(connection, f"INSERT INTO {name_fts(project)}(rowid, path, symbols)", [ids, paths, symbols])
     insert(connection, f"INSERT INTO {file_fts(project)}(rowid, text)", [ids, texts])
@@ -112,6 +121,27 @@ def _insert_chunks(
         words += map(add, rows.chunks[4], rows.chunk_words)
     _insert(connection, _CHUNK, columns)
     _insert(connection, f"INSERT INTO {chunk_fts(project)}(rowid, text)", [columns[0], words])
+
+
+def _insert_symbol_words(
+    connection: Connection,
+    project: int,
+    ids: Sequence[int],
+    files: Sequence[FileRows],
+    places: Iterable[Sequence[int]],
+) -> None:
+    columns: list[list[Any]] = [[] for _ in range(5)]
+    for id, rows, at in zip(ids, files, places, strict=True):
+        base = id << ROW_BITS
+        bodies = dict(zip(rows.chunks[0], map(add, rows.chunks[4], rows.chunk_words), strict=True))
+        # Rows that come in the order of their ids are written at once.
+        order = sorted(range(len(at)), key=at.__getitem__)
+        columns[0] += [base + at[number] for number in order]
+        for column, values in zip(columns[1:], rows.symbol_words, strict=False):
+            column += [values[number] for number in order]
+        columns[4] += [bodies.get(at[number], "") for number in order]
+    into = f"INSERT INTO {symbol_fts(project)}(rowid, name, signature, doc, body)"
+    _insert(connection, into, columns)
 
 
 def insert_edges(connection: Connection, kind: int, pairs: Sequence[tuple[int, int]]) -> None:

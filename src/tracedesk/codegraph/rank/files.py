@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tracedesk.codegraph.graph.store import Project
-from tracedesk.codegraph.rank import lexical, memory, names
-from tracedesk.codegraph.rank.lexical import Passages
+from tracedesk.codegraph.rank import lexical, memory, names, symbols
 from tracedesk.codegraph.rank.links import Links
 from tracedesk.codegraph.rank.listing import KINDS, Entry, Kind, Listing, Listings
 from tracedesk.codegraph.rank.names import Named
 from tracedesk.codegraph.rank.paths import speaks_of_tests
+from tracedesk.codegraph.rank.symbols import SymbolHit
 from tracedesk.codegraph.rank.terms import query_terms
 from tracedesk.journal.sqlite import Connection
 
@@ -45,6 +45,7 @@ SOURCES: Final = 15
 """Files from which rank flows along references and imports, the best so far."""
 MOST_HITS: Final = 100
 _SYMBOLS: Final = 3
+"""Of a hit so many symbols are named, and so many attempts."""
 
 Component = dict[int, float]
 """Scores of files by id, in [0, 1]."""
@@ -66,15 +67,6 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class SymbolHit:
-    """A symbol, and the file that it is in."""
-
-    symbol: Named
-    path: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """The answer to a question about files, and what it was found by."""
 
@@ -82,6 +74,7 @@ class Found:
     total: int
     """Files that have a score at all."""
     symbols: tuple[SymbolHit, ...]
+    """Of the whole project, best first."""
     method: str
     coverage: Mapping[str, Any] | None
     """Vectors that were there to compare with; None without a model."""
@@ -162,8 +155,6 @@ class _Ranking:
         self._demoted = dict(DEMOTED)
         if speaks_of_tests(question.text):
             self._demoted["test"] = 1.0
-        self._passages = Passages({}, {})
-        self._definitions: dict[str, list[Named]] = {}
         self._remembered = memory.Remembered()
 
     # --- components
@@ -174,13 +165,12 @@ class _Ranking:
             return
         project = self.listing.project.id
         self.add("text", lexical.texts(self.graph, project, terms))
-        paths, symbols = lexical.names(self.graph, project, terms)
-        self.add("path", paths)
-        self.add("symbols", symbols)
-        self._passages = lexical.passages(self.graph, project, terms, self.listing.chunks)
-        self.add("passages", self._passages.scores)
-        self._definitions = names.definitions(self.graph, project, self.question.text)
-        self.add("definitions", names.defining(self._definitions))
+        by_path, by_symbol = lexical.names(self.graph, project, terms)
+        self.add("path", by_path)
+        self.add("symbols", by_symbol)
+        self.add("passages", lexical.passages(self.graph, project, terms, self.listing.chunks))
+        definitions = names.definitions(self.graph, project, self.question.text)
+        self.add("definitions", names.defining(definitions))
 
     def by_memory(self) -> None:
         """Attempts at like questions; then what changes with the best files so far, and what changes most."""
@@ -256,8 +246,12 @@ class _Ranking:
         scored = {f: total / most * self._demoted[by_id[f].kind] for f, total in self._totals().items()}
         order = sorted(scored, key=lambda file: (-scored[file], by_id[file].path))
         shown = order[offset : offset + k]
-        hits = tuple(self._hit(by_id[file], scored[file], most, symbols=symbols) for file in shown)
-        return Found(hits, len(order), self._symbol_hits(hits), self._method(), coverage)
+        ranked = self._symbols() if symbols and order else []
+        inside: dict[int, list[Named]] = {}
+        for hit in ranked:
+            inside.setdefault(hit.symbol.file, []).append(hit.symbol)
+        hits = tuple(self._hit(by_id[file], scored[file], most, inside.get(file, ())) for file in shown)
+        return Found(hits, len(order), tuple(ranked), self._method(), coverage)
 
     def _most(self) -> float:
         """What a file would have that is best in everything.
@@ -267,33 +261,21 @@ class _Ranking:
         found = {name: weight for name, (weight, _) in self.components.items()}
         return sum({**{name: WEIGHTS[name] for name in WORDS}, **found}.values())
 
-    def _hit(self, entry: Entry, score: float, most: float, *, symbols: bool) -> Hit:
+    def _hit(self, entry: Entry, score: float, most: float, inside: Sequence[Named]) -> Hit:
         parts = {
             name: round(weight * scores[entry.id] / most, 4)
             for name, (weight, scores) in self.components.items()
             if entry.id in scores
         }
         attempts = tuple(self._remembered.attempts.get(entry.path, ())[:_SYMBOLS])
-        named = self._symbols(entry) if symbols else ()
-        return Hit(entry.path, entry.language, entry.kind, round(score, 4), parts, attempts, named)
+        symbols = tuple(inside[:_SYMBOLS])
+        return Hit(entry.path, entry.language, entry.kind, round(score, 4), parts, attempts, symbols)
 
-    def _symbols(self, entry: Entry) -> tuple[Named, ...]:
-        """Symbols that the question names, then those of the file's best passages."""
-        named = [s for symbols in self._definitions.values() for s in symbols if s.file == entry.id]
-        chunks = self._passages.chunks.get(entry.id, [])
-        passages = names.of_chunks(self.graph, chunks)
-        both = dict.fromkeys([*named, *(passages[chunk] for chunk in chunks if chunk in passages)])
-        return tuple(both)[:_SYMBOLS]
-
-    def _symbol_hits(self, hits: Sequence[Hit]) -> tuple[SymbolHit, ...]:
-        """The hits' symbols: those the question names before the others, then by file and place in it."""
-        named = {symbol for symbols in self._definitions.values() for symbol in symbols}
-        found = [
-            SymbolHit(symbol, hit.path, round(hit.score * (1.0 if symbol in named else 0.5) / (1 + n), 4))
-            for hit in hits
-            for n, symbol in enumerate(hit.symbols)
-        ]
-        return tuple(sorted(found, key=lambda one: (-one.score, one.path, one.symbol.start)))
+    def _symbols(self) -> list[SymbolHit]:
+        factors = {kind: symbols.FACTORS[kind] for kind in KINDS if self._takes(kind)}
+        if "test" in factors and self._demoted["test"] == 1.0:
+            factors["test"] = 1.0
+        return symbols.ranked(self.graph, self.listing, self.question.text, factors)
 
     def _method(self) -> str:
         return " + ".join(self.components) or "nothing to look for"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from tracedesk.codegraph.graph.schema import ROW_BITS, chunk_fts, file_fts, name_fts
@@ -25,14 +25,6 @@ Scores = dict[int, float]
 """Of files, by id; higher is better, unbounded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passages:
-    """The best passages of each file: their worth together, and the ids of their chunks, best first."""
-
-    scores: Scores
-    chunks: dict[int, list[int]]
-
-
 def texts(graph: Connection, project: int, terms: list[str]) -> Scores:
     """Files by the whole of their text."""
     table = file_fts(project)
@@ -51,7 +43,7 @@ def names(graph: Connection, project: int, terms: list[str]) -> tuple[Scores, Sc
     return {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows}
 
 
-def passages(graph: Connection, project: int, terms: list[str], count: int) -> Passages:
+def passages(graph: Connection, project: int, terms: list[str], count: int) -> Scores:
     """Files by their best passages; `count` is how many passages there are."""
     table = chunk_fts(project)
     query = f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ? ORDER BY rank LIMIT ?"
@@ -66,12 +58,13 @@ def _telling(graph: Connection, table: str, terms: list[str], often: float) -> l
     return [term for term in terms if counts[term] <= often or term in rarest]
 
 
-def _best(rows: Iterable[tuple[int, float]]) -> Passages:
-    found = Passages({}, {})
+def _best(rows: Iterable[tuple[int, float]]) -> Scores:
+    """Of each file the worth of its best passages together."""
+    scores: Scores = {}
+    taken: Counter[int] = Counter()
     for chunk, score in rows:
         file = chunk >> ROW_BITS
-        kept = found.chunks.setdefault(file, [])
-        if len(kept) < PASSAGES:
-            kept.append(chunk)
-            found.scores[file] = found.scores.get(file, 0.0) + score
-    return found
+        taken[file] += 1
+        if taken[file] <= PASSAGES:
+            scores[file] = scores.get(file, 0.0) + score
+    return scores

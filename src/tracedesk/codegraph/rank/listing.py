@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from tracedesk.codegraph.graph.languages import SUPPORTED
-from tracedesk.codegraph.graph.schema import chunk_fts
+from tracedesk.codegraph.graph.schema import chunk_fts, symbol_fts
 from tracedesk.codegraph.graph.store import Project
 from tracedesk.codegraph.rank.paths import is_test
 from tracedesk.journal.sqlite import Connection
@@ -34,13 +34,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A project's files, by id, by path and by kind, and how many chunks they have."""
+    """A project's files, by id, by path and by kind, and how many chunks and symbols they have."""
 
     project: Project
     by_id: Mapping[int, Entry] = field(repr=False)
     by_path: Mapping[str, Entry] = field(repr=False)
     of_kind: Mapping[Kind, frozenset[str]] = field(repr=False)
     chunks: int
+    symbols: int
 
 
 class Listings:
@@ -74,8 +75,12 @@ def _read(graph: Connection, project: Project) -> Listing:
     of_kind: dict[Kind, frozenset[str]] = {
         kind: frozenset(entry.path for entry in entries if entry.kind == kind) for kind in KINDS
     }
-    chunks = next(graph.execute(f"SELECT count(*) FROM {chunk_fts(project.id)}"))[0]
-    return Listing(project, by_id, {entry.path: entry for entry in entries}, of_kind, chunks)
+    by_path = {entry.path: entry for entry in entries}
+    chunks, symbols = (
+        next(graph.execute(f"SELECT count(*) FROM {table(project.id)}"))[0]
+        for table in (chunk_fts, symbol_fts)
+    )
+    return Listing(project, by_id, by_path, of_kind, chunks, symbols)
 
 
 def _kind(path: str, language: str) -> Kind:

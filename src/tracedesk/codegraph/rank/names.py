@@ -1,4 +1,4 @@
-"""Names in a question that are defined somewhere: exact definitions, and the symbols of passages."""
+"""Names in a question that are defined somewhere, and symbols by their ids."""
 
 from __future__ import annotations
 
@@ -66,11 +66,7 @@ def defining(found: dict[str, list[Named]]) -> dict[int, float]:
     return dict(scores)
 
 
-def of_chunks(graph: Connection, chunks: Iterable[int]) -> dict[int, Named]:
-    """The symbols that chunks are the bodies of, by chunk."""
-    found: dict[int, Named] = {}
-    columns = ", ".join(f"s.{column}" for column in _COLUMNS.split(", "))
-    for chunk in chunks:
-        sql = f"SELECT {columns} FROM chunk c JOIN symbol s ON s.id = c.symbol WHERE c.id = ?"
-        found.update((chunk, Named(*row)) for row in graph.execute(sql, (chunk,)))
-    return found
+def of_symbols(graph: Connection, ids: Iterable[int]) -> dict[int, Named]:
+    """Symbols by their ids, in the order of these."""
+    sql = f"SELECT {_COLUMNS} FROM symbol WHERE id = ?"
+    return {id: Named(*row) for id in ids for row in graph.execute(sql, (id,))}

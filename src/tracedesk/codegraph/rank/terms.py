@@ -36,6 +36,13 @@ _SAYING_NOTHING: Final = """
 """
 STOPWORDS: Final = frozenset(_SAYING_NOTHING.split())
 
+_GRAMMAR: Final = """
+    a an and are as at be by for from has have i if in is it its of on or that the their this to was were will
+    with you your
+"""
+FEWEST_STOPWORDS: Final = frozenset(_GRAMMAR.split())
+"""Of the stopwords those that tell no two functions apart: not, without and their like do."""
+
 
 def searchable(text: str) -> str:
     """The text as it goes into the index: itself, then the parts of its camelCase words."""
@@ -43,24 +50,24 @@ def searchable(text: str) -> str:
     return " ".join((text, *_HUMP.findall(text), heads))
 
 
-def query_terms(text: str) -> list[str]:
+def query_terms(text: str, stopwords: frozenset[str] = STOPWORDS) -> list[str]:
     """What to look up for a question: its words and their parts, small, each once; at most `MOST_TERMS`.
 
     A word with underscores stays in one piece too: the index reads it as the phrase of its parts.
     """
     found: dict[str, None] = {}
     for word in _WORD.findall(text[:_LONGEST_QUERY]):
-        found.update(dict.fromkeys(_forms(word)))
+        found.update(dict.fromkeys(form for form in _forms(word) if form not in stopwords))
         if len(found) >= MOST_TERMS:
             break
     return list(found)[:MOST_TERMS]
 
 
 def _forms(word: str) -> list[str]:
-    """The word and its parts, without what says nothing."""
+    """The word and its parts."""
     whole = word.strip("_").lower()[:_LONGEST_TERM]
     parts = [part.lower()[:_LONGEST_TERM] for part in _PART.findall(word)]
-    return [form for form in (whole, *parts) if len(form) > 1 and form not in STOPWORDS]
+    return [form for form in (whole, *parts) if len(form) > 1]
 
 
 def match(terms: Iterable[str]) -> str:

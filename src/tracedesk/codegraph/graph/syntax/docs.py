@@ -1,8 +1,9 @@
-"""The first sentence of what the author wrote about a thing."""
+"""Author's words about a thing: the first sentence for people, the whole text for the search."""
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from tracedesk.codegraph.graph.syntax.source import Source, decoded
 
@@ -22,7 +23,7 @@ _TAG = re.compile(r"(?m)^[ \t]*[@\\][a-zA-Z]+|^[ \t]*:[a-z]+[ :]|<p>|</summary>"
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>|\{@\w+ ([^}]*)\}")
 _LICENCE = re.compile(r"(?i)copyright|spdx|@?licen[sc]e|all rights reserved|-\*- coding")
 _PRAGMA = re.compile(
-    r"(?i)^(?:!|eslint|prettier|tslint|@?ts-|istanbul|pylint|noqa|type:|ruff|mypy|pragma|nolint|region\b)"
+    r"(?i)^(?:!|eslint|prettier|tslint|@?ts-|istanbul|pylint|noqa|type:|ruff|mypy|pragma|nolint|region\b|[@#]__\w+__)"
 )
 _ENDS = {
     False: re.compile(rb"//|#!?\[|[^\n]*\*/$").match,
@@ -31,6 +32,18 @@ _ENDS = {
 """How a line looks that may end a comment."""
 
 _WORD = re.compile(r"\w\w")
+
+
+class Doc(NamedTuple):
+    """Documentation of one thing."""
+
+    sentence: str
+    """Its first sentence, in one line of at most 200 characters."""
+    whole: str
+    """All that is read of it, quotes or comment marks removed."""
+
+
+NONE = Doc("", "")
 
 
 def sentence(text: str) -> str:
@@ -42,40 +55,47 @@ def sentence(text: str) -> str:
     return line if len(line) <= LIMIT else line[: LIMIT - 1].rstrip() + "…"
 
 
-def docstring(literal: bytes) -> str:
-    """Return the first sentence of a string literal, quotes and prefix removed."""
+def docstring(literal: bytes) -> Doc:
+    """Return the documentation in a string literal, quotes and prefix removed."""
     text = decoded(literal[:_READ])
     if text.startswith(_QUOTES) and text.endswith(_QUOTES) and len(text) >= 2 * len(_QUOTES):
         inside = text[len(_QUOTES) : -len(_QUOTES)]
     elif found := _STRING.match(text):
         inside = found[2]
     else:
-        return ""
+        return NONE
     inside = inside.lstrip()
-    return sentence(_LEADING_TAG.sub("", inside, count=1) if "@" in inside or "\\" in inside else inside)
+    if "@" in inside or "\\" in inside:
+        inside = _LEADING_TAG.sub("", inside, count=1)
+    return Doc(sentence(inside), inside)
 
 
-def comment_above(source: Source, row: int, hash_marks: bool) -> str:
-    """Return the first sentence of the comment that ends on the line before a row."""
-    if row < 1:
-        return ""
+def comment_above(source: Source, row: int, hash_marks: bool, others: int = 3) -> Doc:
+    """Return the documentation in the comment that ends on the line before a row.
+
+    Above a comment for tools, or line comments below a block, so many other comments are looked at.
+    """
+    if row < 1 or others < 0:
+        return NONE
     if hash_marks and source.text.find(b"#", source.starts[row - 1], source.starts[row]) < 0:
-        return ""
+        return NONE
     if not _ENDS[hash_marks](source.line(row - 1)):
-        return ""
+        return NONE
     lines: list[bytes] = []
     block = False
-    for line in source.rows_up(row):
+    above = 0
+    for above, line in enumerate(source.rows_up(row)):
         if block:
             lines.append(line)
-            block = b"/*" not in line
+            # Behind a star it is text: a glob in an example.
+            block = b"/*" not in line or line.startswith(b"*")
         elif line.endswith(b"*/"):
             if lines:
                 break
             lines.append(line)
             block = b"/*" not in line
             if not block and not line.startswith(b"/*"):
-                return ""
+                return NONE
         elif line.startswith((b"#[", b"#![")) and not hash_marks:
             continue
         elif line.startswith(b"#" if hash_marks else b"//"):
@@ -83,20 +103,35 @@ def comment_above(source: Source, row: int, hash_marks: bool) -> str:
         else:
             break
         if len(lines) >= _ROWS:
-            return ""
+            return NONE
         if not block and line.startswith(b"/*"):
+            above += 1
             break
-    return "" if block or not lines else comment(b"\n".join(reversed(lines)))
+    else:
+        above = row
+    if block or not lines:
+        return NONE
+    found = comment(b"\n".join(reversed(lines)))
+    if hash_marks or (found.sentence and lines[0].endswith(b"*/")):
+        return found
+    return _with_notes(comment_above(source, row - above, hash_marks, others - 1), found)
 
 
-def comment(text: bytes) -> str:
-    """Return the first sentence of a comment, its marks removed; empty when it says nothing to a reader."""
+def _with_notes(doc: Doc, notes: Doc) -> Doc:
+    """Return the documentation in a block with that in the comment below it."""
+    return Doc(doc.sentence or notes.sentence, "\n".join(filter(None, (doc.whole, notes.whole))))
+
+
+def comment(text: bytes) -> Doc:
+    """Return the documentation in a comment, its marks removed; no sentence when it is for tools."""
     plain = _LEADING_TAG.sub("", _MARKS.sub("", decoded(text[:_READ])).strip())
-    if not _WORD.search(plain) or _PRAGMA.match(plain):
-        return ""
-    if tag := _TAG.search(plain):
-        plain = plain[: tag.start()]
-    return sentence(_MARKUP.sub(r"\1", plain))
+    if not _WORD.search(plain):
+        return NONE
+    if _PRAGMA.match(plain):
+        return Doc("", plain)
+    tag = _TAG.search(plain)
+    first = (plain[: tag.start()] if tag else "").strip() or plain
+    return Doc(sentence(_MARKUP.sub(r"\1", first)), _MARKUP.sub(r"\1", plain))
 
 
 def head_comment(source: Source, hash_marks: bool) -> str:
@@ -133,4 +168,4 @@ def title(source: Source) -> str:
 
 def _about(block: list[bytes]) -> str:
     text = b"\n".join(block)
-    return "" if _LICENCE.search(decoded(text)) else comment(text)
+    return "" if _LICENCE.search(decoded(text)) else comment(text).sentence
