@@ -44,7 +44,7 @@ def _similar(found: finding.Similar) -> Similar:
         attempt_id=brief.attempt_id,
         score=found.match.score,
         summary=brief.summary,
-        outcome=brief.verdict.outcome,
+        outcome=brief.verdict.shown,
         files=brief.files,
         started_ns=brief.started_ns,
     )

@@ -128,8 +128,14 @@ def test_a_status_outside_the_vocabulary_is_kept_and_unknown(bench: Bench, statu
         ("shell_run", {"command": "cargo build --release"}, 1),
         ("Bash", {"command": "python -m pytest -q"}, 1),
         ("shell", {"args": ["go", "test", "./..."]}, 1),
-        ("shell_run", {"cmd": "cat latest.txt"}, 0),
-        ("read_file", {"path": "test.py"}, 0),
+        ("shell_run", {"cmd": "pytest -q | tail -5"}, 2),
+        ("shell_run", {"cmd": "./run.sh"}, 0),
+        ("shell_run", {}, 0),
+        ("shell_run", {"cmd": "cat latest.txt"}, -1),
+        ("Bash", {"command": "cat tests/test_build.py | grep make"}, -1),
+        ("Bash", {"command": "git commit -m 'make the build test'"}, -1),
+        ("Bash", {"command": "pip install pytest"}, -1),
+        ("read_file", {"path": "test.py"}, -1),
     ],
 )
 def test_a_call_that_tests_or_builds_is_told_by_its_name_or_command(

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from tracedesk.codegraph.etg.checks import FIELDS
 from tracedesk.codegraph.etg.files import Named, named
 from tracedesk.codegraph.etg.model import LARGEST_PAYLOAD, NewEvent, Source, canonical
+from tracedesk.codegraph.etg.runners import Result, output_of, result_of
 from tracedesk.errors import ToolError
 from tracedesk.journal import Entry
 from tracedesk.payloads import Payloads
@@ -82,6 +83,13 @@ class Stored:
     def files(self) -> list[Named]:
         kept = self.body.get("files")
         return [(path, role) for path, role in kept] if kept is not None else named(self.kind, self.payload)
+
+    @property
+    def spoken(self) -> Result | None:
+        """The result that a tool's output speaks of."""
+        if "cut" in self.body:
+            return self.body.get("spoken")
+        return result_of(output_of(self.payload)) if self.kind == "tool_end" else None
 
     @property
     def payload_ref(self) -> str | None:
@@ -182,6 +190,8 @@ def _cut(
     sha256 = payloads.put(document)
     frame["cut"] = {"bytes": len(document), "sha256": sha256}
     frame["files"] = _bounded(named(kind, payload))
+    if kind == "tool_end" and (spoken := result_of(output_of(payload))):
+        frame["spoken"] = spoken
     small = _fitting(kind, payload)
     if kind == "tool_end" and sha256 is not None:
         small.setdefault("output_ref", _PAYLOADS + sha256)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from tracedesk.codegraph.etg import body
+from tracedesk.codegraph.etg import body, commands
 from tracedesk.codegraph.etg.body import Stored
 from tracedesk.codegraph.etg.files import arguments_of
 from tracedesk.codegraph.etg.model import is_own
 from tracedesk.journal.sqlite import Connection
 
-_CHECKS: Final = re.compile(
-    r"\b(?:py|un|n)?(?:test|tests|spec|pytest|unittest|jest|vitest|mocha|tox|nox|rspec|ctest|tsc|mypy|pyright"
-    r"|build|compile|lint|check|clippy|make|mvn|gradle|forge)\b",
-    re.IGNORECASE,
-)
 _COMMANDS: Final = ("cmd", "command", "script", "commands", "args")
+_LONGEST: Final = 20_000
+"""Characters of a command that are looked at."""
 _OPEN: Final = (
     "SELECT event, start_ns FROM tool_call WHERE attempt = ? AND tool = ? AND finish IS NULL{also} "
     "ORDER BY start_ns DESC, event DESC LIMIT 1"
@@ -83,10 +79,20 @@ def _end(connection: Connection, attempt: int, tool: str, event: Stored) -> None
     call, start_ns = found
     change = (
         "UPDATE tool_call SET finish = ?, end_ns = ?, status = ?, duration_us = ?, output_ref = ?, "
-        "pairing = ?, call_id = coalesce(call_id, ?) WHERE event = ?"
+        "pairing = ?, call_id = coalesce(call_id, ?), spoken = ? WHERE event = ?"
     )
     duration = _duration_us(event, start_ns)
-    values = (event.event, event.time_ns, status, duration, output, pairing, event.call_id, call)
+    values = (
+        event.event,
+        event.time_ns,
+        status,
+        duration,
+        output,
+        pairing,
+        event.call_id,
+        event.spoken,
+        call,
+    )
     connection.execute(change, values)
 
 
@@ -109,8 +115,8 @@ def _first(connection: Connection, query: str, values: tuple[Any, ...]) -> tuple
 def _insert(connection: Connection, row: tuple[Any, ...], event: Stored, pairing: str) -> None:
     tool: str = event.payload["tool"]
     origin = "self" if event.source == "self" or is_own(tool) else "client"
-    values = (*row, origin, pairing, is_check(tool, event.payload))
-    connection.execute("INSERT INTO tool_call VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", values)
+    values = (*row, origin, pairing, is_check(tool, event.payload), event.spoken)
+    connection.execute("INSERT INTO tool_call VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", values)
 
 
 def _duration_us(event: Stored, start_ns: int | None) -> int | None:
@@ -122,13 +128,20 @@ def _duration_us(event: Stored, start_ns: int | None) -> int | None:
 
 
 def is_check(tool: str, payload: Mapping[str, Any]) -> int:
-    """Whether a call tests or builds, by its tool's name or its command: its end says how the work stands."""
+    """How a call's end says how the work stands: it tests or builds (2: its status may be another's).
+
+    0 is for commands that may; -1 for calls that do not.
+    """
     arguments = arguments_of(payload)
-    words = [tool.replace("_", " "), *(_command(arguments.get(name)) for name in _COMMANDS)]
-    return int(any(_CHECKS.search(word) for word in words if word))
+    told = [text for text in (_command(arguments.get(name)) for name in _COMMANDS) if text]
+    if any(commands.is_check(text) for text in told):
+        return 2 if any(commands.hides_status(text) for text in told) else 1
+    if commands.is_check(tool.replace("_", " ")):
+        return 1
+    return 0 if not arguments or any(not commands.is_read(text) for text in told) else -1
 
 
 def _command(value: Any) -> str:
     if isinstance(value, list):
-        return " ".join(item for item in cast("list[Any]", value) if isinstance(item, str))[:2_000]
-    return value[:2_000] if isinstance(value, str) else ""
+        return " ".join(item for item in cast("list[Any]", value) if isinstance(item, str))[:_LONGEST]
+    return value[:_LONGEST] if isinstance(value, str) else ""

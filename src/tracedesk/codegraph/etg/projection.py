@@ -59,7 +59,9 @@ class Taking:
     def _take(self, attempt: int, event: Stored, project: str) -> None:
         fails = False
         if event.kind in ("tool_start", "tool_end"):
-            fails = event.kind == "tool_end" and event.payload["status"] in FAILING
+            fails = event.kind == "tool_end" and (
+                event.payload["status"] in FAILING or event.spoken in ("failed", "broken")
+            )
             place = attempt, event.payload["tool"]
             if place not in self._tools and not pairing.add(self._connection, attempt, event):
                 self._tools.add(place)
@@ -238,7 +240,7 @@ def _spoken(connection: Connection, attempt: int) -> list[tuple[str, str | None,
 
 def _failing(connection: Connection, attempt: int) -> list[str]:
     query = (
-        "SELECT tool FROM tool_call WHERE attempt = ? AND status IN ('error', 'timeout') "
+        "SELECT tool FROM tool_call WHERE attempt = ? AND judged IN ('error', 'timeout') "
         "AND origin != 'self' GROUP BY tool ORDER BY min(end_ns), tool LIMIT ?"
     )
     return [tool for (tool,) in connection.execute(query, (attempt, _MOST_FAILING))]

@@ -242,7 +242,7 @@ def view(event: Stored, project: str, streams: Mapping[int, str]) -> EventView:
 
 
 _CALL_COLUMNS: Final = (
-    "t.event, t.tool, t.call_id, t.start, t.finish, t.start_ns, t.end_ns, t.status, t.duration_us, "
+    "t.event, t.tool, t.call_id, t.start, t.finish, t.start_ns, t.end_ns, t.judged, t.duration_us, "
     "t.output_ref, t.origin, t.pairing, e.kind, e.time_ns, e.body"
 )
 
@@ -370,7 +370,7 @@ def _touched(connection: Connection, attempt: int) -> tuple[tuple[str, ...], int
 
 def _failed(connection: Connection, attempt: int) -> tuple[str, ...]:
     query = (
-        "SELECT tool FROM tool_call WHERE attempt = ? AND status IN ('error', 'timeout') "
+        "SELECT tool FROM tool_call WHERE attempt = ? AND judged IN ('error', 'timeout') "
         "AND origin != 'self' GROUP BY tool ORDER BY min(end_ns), tool LIMIT 20"
     )
     return tuple(tool for (tool,) in connection.execute(query, (attempt,)))

@@ -55,7 +55,7 @@ def _take(connection: Connection, event: int, time_ns: int, body: bytes) -> int 
     status = _status(call)
     row: tuple[Any, ...] = (event, attempt, call["tool"], call["id"], event, event, time_ns, end_ns, status)
     connection.execute(
-        "INSERT OR IGNORE INTO tool_call VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,0)",
+        "INSERT OR IGNORE INTO tool_call VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,0,NULL)",
         (*row, call["us"], _output(call), origin, "record"),
     )
     return attempt if origin == "desk" and status in FAILING else None

@@ -11,7 +11,7 @@ from typing import Final
 from tracedesk.codegraph.rank.terms import TOKENIZER
 from tracedesk.journal.sqlite import Connection
 
-FORMAT: Final = f"2 {TOKENIZER}"
+FORMAT: Final = f"3 {TOKENIZER}"
 """What the tables mean and how they are filled; others are made anew."""
 
 TABLES: Final = (
@@ -78,12 +78,19 @@ CREATE TABLE tool_call(
   output_ref TEXT,
   origin TEXT NOT NULL CHECK(origin IN ('client', 'desk', 'self')),
   pairing TEXT NOT NULL CHECK(pairing IN ('open', 'exact', 'inferred', 'orphan', 'record')),
-  checks INTEGER NOT NULL
+  checks INTEGER NOT NULL,
+  spoken TEXT CHECK(spoken IN ('failed', 'broken', 'passed')),
+  judged TEXT GENERATED ALWAYS AS (CASE
+    WHEN status IS NOT 'ok' THEN status
+    WHEN spoken = 'failed' AND checks >= 0 OR spoken = 'broken' AND checks > 0 THEN 'error'
+    WHEN spoken IS NULL AND checks = 2 THEN 'unclear'
+    ELSE status
+  END) VIRTUAL
 ) STRICT;
 CREATE INDEX tool_call_of_attempt ON tool_call(attempt, tool);
 CREATE INDEX tool_call_open ON tool_call(attempt, tool, start_ns) WHERE finish IS NULL;
 CREATE INDEX tool_call_orphan ON tool_call(attempt, tool, call_id) WHERE start IS NULL;
-CREATE INDEX tool_call_failed ON tool_call(attempt, end_ns) WHERE status IN ('error', 'timeout');
+CREATE INDEX tool_call_failed ON tool_call(attempt, end_ns) WHERE judged IN ('error', 'timeout');
 CREATE TABLE attempt_file(
   attempt INTEGER NOT NULL,
   path TEXT NOT NULL,
