@@ -191,3 +191,32 @@ def test_what_is_usual_is_the_likeness_at_its_place() -> None:
     assert usual.level([0.3, 0.9, 0.4, 0.8]) == pytest.approx(likeness(1.5 * mass(0.4)))
     assert usual.level([0.9, 0.8, 0.1]) == pytest.approx(likeness(1.5 * mass(0.2)))
     assert usual.level([0.9, 0.9, 0.9]) == pytest.approx(likeness(1.5 * 3 * mass(0.2)))
+
+
+TASKS = (
+    "Make the session cookie salt configurable",
+    "Stop the crash when a voucher has no owner",
+    "Encode headers of responses as latin-1",
+    "Cache the parsed templates of a view",
+    "Validate the form before the query runs",
+    "Merge duplicate payments of one basket",
+)
+
+
+@pytest.mark.parametrize(("tasks", "most"), [(1, 120), (len(TASKS), 1_000)])
+def test_a_verbatim_retry_is_found_at_every_number_of_attempts(shop: Shop, tasks: int, most: int) -> None:
+    for n in range(1, most + 1):
+        shop.attempt(f"a{n}", TASKS[n % tasks], ["shop/session.py"])
+        if n <= 40 or n in (64, 100, 101, 250, 500, 1_000):
+            for asked in range(min(n, tasks)):
+                found = shop.similar(TASKS[(n - asked) % tasks].upper(), top_k=1).matches
+                assert [match.attempt_id for match in found] == [f"a{n - asked}"], n
+                assert found[0].score >= 0.8, n
+
+
+def test_retries_of_some_tasks_hide_no_attempt_at_another(shop: Shop) -> None:
+    shop.attempt("ours", "cookies of guests vanish behind a proxy", ["shop/cookies.py"])
+    for n in range(200):
+        shop.attempt(f"a{n}", TASKS[n % len(TASKS)], ["shop/session.py"])
+    found = shop.similar("guests lose their cookies behind the proxy").matches
+    assert found[0].attempt_id == "ours"

@@ -6,7 +6,6 @@ comes late makes the part that depends on order be worked out anew.
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any, Final
 
 from tracedesk.codegraph.etg import body, pairing, text
@@ -206,7 +205,7 @@ def refresh(connection: Connection, attempt: int) -> None:
     if before is None or before[2:] != row[2:]:
         words = (attempt, searchable(row[2]), searchable(row[3]))
         connection.execute("INSERT OR REPLACE INTO attempt_fts(rowid, text, paths) VALUES(?,?,?)", words)
-    key = _query_key(said.queries[0]) if said.queries else None
+    key = text.query_key(said.queries[0]) if said.queries else None
     connection.execute("UPDATE attempt SET query_key = ? WHERE id = ?", (key, attempt))
 
 
@@ -249,11 +248,6 @@ def _failing(connection: Connection, attempt: int) -> list[str]:
 def _paths(connection: Connection, attempt: int) -> list[str]:
     query = "SELECT DISTINCT path FROM attempt_file WHERE attempt = ? ORDER BY path LIMIT ?"
     return [path for (path,) in connection.execute(query, (attempt, MOST_PATHS))]
-
-
-def _query_key(query: str) -> int:
-    """Equal for queries that differ in case and blanks alone."""
-    return int.from_bytes(sha256(" ".join(query.lower().split()).encode()).digest()[:7], "big")
 
 
 # --- working an attempt out anew ---------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final, cast
 
 from tracedesk.primitives.text import sanitize_terminal, strip_invisible
@@ -39,6 +40,11 @@ class Said:
     failing: Sequence[str]
     """Failing tools, each once."""
     answer: str | None
+
+
+def query_key(query: str) -> int:
+    """Return a number that is equal for queries that differ in case and blanks alone."""
+    return int.from_bytes(sha256(" ".join(query.lower().split()).encode()).digest()[:7], "big")
 
 
 def clean(text: str, longest: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from tracedesk.codegraph.etg.text import query_key
 from tracedesk.codegraph.rank.calibration import REFERENCE, calibrated, likeness, mass, relative
 from tracedesk.codegraph.rank.memory import Age
 from tracedesk.codegraph.rank.terms import match, query_terms
@@ -41,6 +42,9 @@ _EVIDENCE: Final = 20.0
 _LIKENESS_OF_FILES: Final = 0.7
 _EVIDENCE_OF_FILES: Final = 3.0
 _RECENCY: Final = 4.0
+_REPEATED: Final = 0.85
+"""The likeness, at the least, of an attempt at the very question; its score is above 0.8."""
+_ATTEMPT: Final = "a.id, a.name, a.started_ns, a.query_key"
 _MOST_USES: Final = 2_000
 """A file that more attempts touched than this is a hub all the same."""
 
@@ -84,6 +88,10 @@ class _Candidate:
     id: int
     name: str
     started_ns: int
+    task: int | None
+    """The same for attempts at the same query; None for those of none."""
+    repeats: bool = False
+    """Whether its query is the question, but for case and blanks."""
     text: float = 0.0
     paths: float = 0.0
     files: float = 0.0
@@ -127,6 +135,7 @@ def scored(
     """Every attempt that has a score at all, the best first, and how many could be compared by meaning."""
     found = _Search(trace, asked)
     found.by_words()
+    found.by_repeats()
     found.by_files()
     coverage = found.by_meaning(recall) if recall is not None else None
     return found.best(LEVELS.of(trace, asked, recall)), coverage
@@ -166,13 +175,13 @@ class _Search:
         """By the weight that the text index gives them."""
         most = self._information(self._uses_of(terms).values(), self._count)
         query = f"""
-            SELECT a.id, a.name, a.started_ns, -bm25(attempt_fts, 1, 0), -bm25(attempt_fts, 0, 1)
+            SELECT {_ATTEMPT}, -bm25(attempt_fts, 1, 0), -bm25(attempt_fts, 0, 1)
             FROM attempt_fts JOIN attempt a ON a.id = attempt_fts.rowid
             WHERE attempt_fts MATCH ? AND {self._scope()}
             ORDER BY bm25(attempt_fts, 1, 0.5), a.id DESC LIMIT ?
         """
-        for id, name, started, text, paths in self._rows(query, match(terms)):
-            candidate = self._found.setdefault(id, _Candidate(id, name, started))
+        for id, name, started, task, text, paths in self._rows(query, match(terms)):
+            candidate = self._found.setdefault(id, _Candidate(id, name, started, task))
             candidate.told("text", _believed(text, most))
             candidate.told("paths", _believed(paths, most))
 
@@ -182,12 +191,12 @@ class _Search:
         most = self._information(uses.values(), SMALL)
         weights: dict[tuple[int, Column], float] = {}
         query = f"""
-            SELECT a.id, a.name, a.started_ns FROM attempt_fts JOIN attempt a ON a.id = attempt_fts.rowid
+            SELECT {_ATTEMPT} FROM attempt_fts JOIN attempt a ON a.id = attempt_fts.rowid
             WHERE attempt_fts MATCH ? AND {self._scope()} LIMIT ?
         """
         for term, column in itertools.product(terms, COLUMNS):
-            for id, name, started in self._rows(query, f"{column} : {match([term])}"):
-                self._found.setdefault(id, _Candidate(id, name, started))
+            for id, name, started, task in self._rows(query, f"{column} : {match([term])}"):
+                self._found.setdefault(id, _Candidate(id, name, started, task))
                 told = self._information([uses[term]], SMALL)
                 weights[id, column] = weights.get((id, column), 0.0) + told
         for (id, column), weight in weights.items():
@@ -204,22 +213,32 @@ class _Search:
         """What a text weighs that has every term once: the sum of what the terms tell, in nats."""
         return sum(max(0.0, math.log((count - n + 0.5) / (n + 0.5))) for n in uses)
 
+    def by_repeats(self) -> None:
+        """By the very question: attempts at it are found however usual it has become."""
+        query = f"""
+            SELECT {_ATTEMPT} FROM attempt a WHERE a.query_key = ? AND {self._scope()}
+            ORDER BY a.started_ns DESC, a.id DESC LIMIT ?
+        """
+        if self._asked.query.strip():
+            for row in self._rows(query, query_key(self._asked.query)):
+                self._found.setdefault(row[0], _Candidate(*row)).repeats = True
+
     def by_files(self) -> None:
         """How alike the sets of files are; a file that is often touched counts for little."""
         files = set(list(dict.fromkeys(self._asked.files))[:MOST_FILES])
         weight = sum(map(self._weight, files))
-        for id, name, started in self._sharing(files):
+        for id, name, started, task in self._sharing(files):
             others, their_weight = self._files(id)
             shared = sum(map(self._weight, files & others))
             overlap = shared / (weight + their_weight - shared)
-            candidate = self._found.setdefault(id, _Candidate(id, name, started))
+            candidate = self._found.setdefault(id, _Candidate(id, name, started, task))
             # Two sets of hubs can be equal and say nothing: what is shared must weigh something too.
             candidate.files = overlap**_LIKENESS_OF_FILES * -math.expm1(-shared / _EVIDENCE_OF_FILES)
 
-    def _sharing(self, files: set[str]) -> Iterator[tuple[int, str, int]]:
+    def _sharing(self, files: set[str]) -> Iterator[tuple[int, str, int, int | None]]:
         if files:
             query = f"""
-                SELECT DISTINCT a.id, a.name, a.started_ns
+                SELECT DISTINCT {_ATTEMPT}
                 FROM attempt_file f JOIN attempt a ON a.id = f.attempt
                 WHERE f.path IN ({",".join("?" * len(files))}) AND {self._scope()}
                 ORDER BY a.started_ns DESC, a.id DESC LIMIT ?
@@ -250,7 +269,7 @@ class _Search:
         return near.coverage
 
     def _named(self, id: int) -> _Candidate | None:
-        query = f"SELECT a.id, a.name, a.started_ns FROM attempt a WHERE a.id = ? AND {self._scope()} LIMIT ?"
+        query = f"SELECT {_ATTEMPT} FROM attempt a WHERE a.id = ? AND {self._scope()} LIMIT ?"
         for row in self._rows(query, id):
             return self._found.setdefault(id, _Candidate(*row))
         return None
@@ -261,11 +280,19 @@ class _Search:
         recencies = [(candidate, age.recency(candidate.started_ns)) for candidate in self._found.values()]
         return [(candidate.likeness(recency), recency, candidate) for candidate, recency in recencies]
 
+    def of_others(self, task: int | None) -> list[float]:
+        """The likenesses of other tasks."""
+        found = self.likenesses()
+        return _by_task(one for one in found if task is None or one[2].task != task)
+
     def best(self, usual: Usual) -> list[Match]:
         """The matches in order, beside what is usual here and for this question."""
         likenesses = self.likenesses()
-        level = usual.level([raw for raw, _, _ in likenesses])
-        found = [(relative(raw, level), recency, candidate) for raw, recency, candidate in likenesses]
+        level = usual.level(_by_task(likenesses))
+        found = [
+            (_least(relative(raw, level), candidate), recency, candidate)
+            for raw, recency, candidate in likenesses
+        ]
         ordered = sorted(found, key=lambda one: (-one[0], -one[2].started_ns, -one[2].id))
         return [
             Match(candidate.id, candidate.name, round(calibrated(raw), 4), raw, candidate.components(recency))
@@ -282,6 +309,20 @@ class _Search:
         asked = self._asked
         scope = (asked.project, asked.project, asked.without, asked.without)
         return self._trace.execute(query, (*bindings, *scope, MOST_CANDIDATES))
+
+
+def _least(raw: float, candidate: _Candidate) -> float:
+    """A likeness, which is not small for an attempt at the very question."""
+    return max(raw, _REPEATED) if candidate.repeats else raw
+
+
+def _by_task(likenesses: Iterable[tuple[float, float, _Candidate]]) -> list[float]:
+    """The best likeness of each task: what is usual is not what was often tried."""
+    tasks: dict[tuple[str, int], float] = {}
+    for raw, _, candidate in likenesses:
+        key = ("attempt", candidate.id) if candidate.task is None else ("task", candidate.task)
+        tasks[key] = max(tasks.get(key, 0.0), raw)
+    return list(tasks.values())
 
 
 def _believed(weight: float, most: float) -> float:
@@ -336,7 +377,7 @@ class Levels:
 
     def of(self, trace: Connection, asked: Asked, recall: Recall | None) -> Usual:
         """What is usual in the project's history, for questions short or long, with files or without."""
-        count = next(trace.execute(_COUNT, (asked.project, asked.project)))[0]
+        count = int(next(trace.execute(_COUNT, (asked.project, asked.project)))[0])
         if count < _FEWEST:
             return _UNKNOWN
         is_long = len(asked.query.split()) > _TITLE_WORDS
@@ -349,9 +390,13 @@ class Levels:
 
 
 LEVELS: Final = Levels()
-_COUNT: Final = "SELECT count(*) FROM attempt WHERE evidence = 1 AND (? IS NULL OR project = ?)"
+_COUNT: Final = """
+SELECT count(DISTINCT query_key) + total(query_key IS NULL)
+FROM attempt WHERE evidence = 1 AND (? IS NULL OR project = ?)
+"""
+"""Tasks: attempts at the same query are one."""
 _FEWEST: Final = 30
-"""Attempts that a history needs before anything can be learned of it."""
+"""Tasks that a history needs before anything can be learned of it."""
 _GROWTH: Final = 1.05
 _SAMPLE: Final = 72
 _WINDOW: Final = 720
@@ -377,24 +422,35 @@ def _usual(
 ) -> tuple[Usual, Usual]:
     """What is usual without and with files: some attempts ask for all the others."""
     query = """
-        SELECT a.id, a.name, s.evidence FROM attempt a JOIN summary s ON s.attempt = a.id
-        WHERE a.evidence = 1 AND (? IS NULL OR a.project = ?) ORDER BY a.started_ns DESC, a.id DESC LIMIT ?
+        SELECT a.id, a.name, s.evidence, a.query_key FROM attempt a JOIN summary s ON s.attempt = a.id
+        WHERE a.evidence = 1 AND (? IS NULL OR a.project = ?) ORDER BY a.started_ns DESC, a.id DESC
     """
-    newest = list(trace.execute(query, (project, project, _WINDOW)))
+    newest = list(itertools.islice(_each_task(trace.execute(query, (project, project))), _WINDOW))
     uses = _Uses()
     sample = newest[:: max(1, len(newest) // _SAMPLE)][:_SAMPLE]
     without: list[list[float]] = []
     with_files: list[list[float]] = []
-    for id, name, text in sample:
+    for id, name, text, task in sample:
         asked = Asked(_as_question(text, is_long), _paths(trace, id), project, name)
         found = _Search(trace, asked, uses)
         found.by_words()
         if recall is not None:
             found.by_meaning(recall)
-        without.append([raw for raw, _, _ in found.likenesses()])
+        without.append(found.of_others(task))
         found.by_files()
-        with_files.append([raw for raw, _, _ in found.likenesses()])
+        with_files.append(found.of_others(task))
     return _learned(without, count), _learned(with_files, count)
+
+
+def _each_task(
+    rows: Iterable[tuple[int, str, str, int | None]],
+) -> Iterator[tuple[int, str, str, int | None]]:
+    """Of the attempts at each task the first."""
+    seen: set[int] = set()
+    for row in rows:
+        if row[3] is None or row[3] not in seen:
+            seen.update(() if row[3] is None else (row[3],))
+            yield row
 
 
 def _learned(asked: list[list[float]], count: int) -> Usual:
