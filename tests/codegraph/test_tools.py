@@ -442,6 +442,57 @@ def test_a_search_says_that_another_version_made_the_graph(home: Path, project: 
     run(main())
 
 
+def test_an_answer_from_a_graph_older_than_the_files_says_so(home: Path, project: Path) -> None:
+    questions = {"graph_search": {"query": "session"}, "graph_neighbors": {"symbol": "Session"}}
+
+    async def main() -> None:
+        async with agent(home, project) as desk:
+            await indexed(desk, project)
+            for tool, asked in questions.items():
+                answer = await desk.call(tool, **asked)
+                assert answer["freshness"]["state"] == "fresh", answer["freshness"]
+                assert not answer.get("warnings")
+            edited = project / "app/session.py"
+            edited.write_text(edited.read_text() + "\n\ndef brand_new():\n    pass\n")
+            (project / "app/deep").mkdir()
+            (project / "app/deep/added.py").write_text("def added():\n    pass\n")
+            for tool, asked in questions.items():
+                answer = await desk.call(tool, **asked)
+                fresh = answer["freshness"]
+                assert (fresh["state"], fresh["changed_files"]) == ("stale", 2)
+                assert sorted(fresh["changed"]) == ["app/deep/added.py", "app/session.py"]
+                assert "graph_update_files" in answer["warnings"][0]
+            changed = ["app/session.py", "app/deep/added.py"]
+            await desk.call("graph_update_files", project_root=str(project), added_or_modified=changed)
+            os.utime(edited)
+            answer = await desk.call("graph_search", query="brand_new")
+            assert answer["freshness"]["state"] == "fresh", (
+                "a file that is written anew with the same content is no other"
+            )
+            assert answer["symbols"][0]["name"] == "brand_new"
+
+    run(main())
+
+
+def test_a_symbol_whose_references_cannot_be_resolved_is_unknown_and_not_unused(
+    home: Path, project: Path
+) -> None:
+    async def main() -> None:
+        async with agent(home, project) as desk:
+            (project / "app/odd.py").write_text(
+                "def called():\n    pass\n\n\ndef passed():\n    pass\n\n\ndef lonely():\n    pass\n\n\n"
+                "def user():\n    called()\n    return [passed]\n"
+            )
+            await indexed(desk, project)
+            found = {
+                name: (await desk.call("graph_neighbors", symbol=name))["usage"]["status"]
+                for name in ("called", "passed", "lonely")
+            }
+            assert found == {"called": "used", "passed": "unknown", "lonely": "unused"}
+
+    run(main())
+
+
 def test_a_search_continues_where_it_was_cut(home: Path, project: Path) -> None:
     async def main() -> None:
         async with agent(home, project) as desk:

@@ -11,6 +11,7 @@ from tracedesk.codegraph import answers, refusals
 from tracedesk.codegraph.answers import told
 from tracedesk.codegraph.desk import Atlas
 from tracedesk.codegraph.etg.read import Brief, briefs
+from tracedesk.codegraph.freshness import freshness, outdated, warning
 from tracedesk.codegraph.graph.store import Project
 from tracedesk.codegraph.lookups import position
 from tracedesk.codegraph.rank import attempts
@@ -46,7 +47,8 @@ async def search(atlas: Atlas, args: Mapping[str, Any]) -> Page:
             **_document(found),
             "project_root": root,
             "graph_version": project.graph_version,
-            "warnings": [*_cut({"files": args.get("files")}), *outdated(project), *late],
+            "freshness": (fresh := freshness(connection, project, atlas.jail, atlas.limits)),
+            "warnings": [*_cut({"files": args.get("files")}), *outdated(project), *warning(fresh), *late],
         }
         more = bool(found.hits) and found.total > start + count
         return Page(body, "files", lambda kept: str(start + kept), more=more)
@@ -65,17 +67,6 @@ def _relative(atlas: Atlas, root: str, file: str) -> str:
         return atlas.jail.resolve(root, file).relative
     except PathRefused:
         return file
-
-
-def outdated(project: Project) -> Iterator[str]:
-    """A warning where an earlier version made the graph."""
-    from tracedesk.codegraph.graph.languages import EXTRACTOR
-
-    if project.extractor != EXTRACTOR:
-        yield (
-            f"The graph of {project.root} was made by another version of tracedesk, and some of its "
-            "documentation is not searched. Call graph_index_project once with files ['.'] to make it anew."
-        )
 
 
 def _document(found: Found) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from tracedesk.codegraph import answers, refusals
 from tracedesk.codegraph.desk import Atlas
 from tracedesk.codegraph.etg import read
 from tracedesk.codegraph.etg.checks import timestamp
+from tracedesk.codegraph.freshness import freshness, outdated, warning
 from tracedesk.codegraph.graph.neighbours import (
     Bounded,
     FileNeighbours,
@@ -19,6 +20,7 @@ from tracedesk.codegraph.graph.neighbours import (
     around_symbol,
 )
 from tracedesk.codegraph.graph.store import Project
+from tracedesk.codegraph.usage import usage
 from tracedesk.contract import Page
 from tracedesk.errors import ToolError
 from tracedesk.journal import Reader
@@ -60,12 +62,17 @@ async def neighbors(atlas: Atlas, args: Mapping[str, Any]) -> Page:
     def work(connection: Connection, project: Project) -> Page:
         of, rows = _around(connection, project.id, symbol, path, last + 1)
         found = [row for row in rows if not wanted or row["relation"] in wanted]
-        body = {
+        fresh = freshness(connection, project, atlas.jail, atlas.limits)
+        body: dict[str, Any] = {
             "of": of,
             "neighbors": found[start:last],
             "project_root": root,
             "graph_version": project.graph_version,
+            "freshness": fresh,
+            **answers.warned([*outdated(project), *warning(fresh)]),
         }
+        if symbol is not None:
+            body["usage"] = usage(connection, project.id, atlas.jail, root, symbol, path)
         return Page(body, "neighbors", lambda kept: str(start + kept), more=len(found) > last)
 
     return await atlas.graph(root, work)

@@ -395,3 +395,30 @@ def test_parsers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         ended, _, _ = select.select([watched], [], [], BOUND)
         os.close(watched)
     assert ended, "the parser ended by itself"
+
+
+def test_source_of_unknown_extensions_is_text_and_counted(desk: Desk) -> None:
+    desk.write(
+        {
+            "fast.pyx": "cdef int speedy(): return 1\n",
+            "app.dart": "void greetEverybody() {}\n",
+            "sum.jl": "function addup(x) end\n",
+            "more.jl": "function addmore(x) end\n",
+            "odd.zzz": "whatever the weather\n",
+            "odd.bin": b"\x00\x01",
+            "core.zzz": b"\x00\x01",
+            "a.png": b"\x89PNG",
+        }
+    )
+    report = desk.index()
+    assert {"fast.pyx", "app.dart", "sum.jl", "more.jl", "odd.zzz"} <= set(report.indexed_files)
+    skipped = desk.skipped(report)
+    counted = {name: reason for name, reason in skipped.items() if reason == "text_only"}
+    assert counted == {
+        "*.dart (1 files)": "text_only",
+        "*.jl (2 files)": "text_only",
+        "*.pyx (1 files)": "text_only",
+        "*.zzz (1 files)": "text_only",
+    }
+    assert skipped["core.zzz"] == "binary"
+    assert report.counts["other_files"] == 2

@@ -7,6 +7,7 @@ rows that the next index of the project removes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -166,7 +167,20 @@ class _Run:
         self.changed += 1
         return outcome
 
+    def _count_unparsed(self) -> None:
+        """Say of each extension without a grammar how many files are text alone."""
+        from tracedesk.codegraph.graph.languages import extension_of, is_unparsed
+
+        kinds = Counter(
+            extension_of(path)
+            for path in self.accepted
+            if is_unparsed(path, language_for(path, self.hints.get(path)))
+        )
+        for kind, count in sorted(kinds.items()):
+            self.scanned.skip(f"*.{kind} ({count} files)" if kind else f"({count} files)", "text_only")
+
     def report(self, connection: Connection, project: int, version: str, removed: list[str]) -> IndexReport:
+        self._count_unparsed()
         warnings = list(self.scanned.warnings)
         if self.scanned.unnamed:
             warnings.append(f"{self.scanned.unnamed} more files were skipped than are named.")
@@ -231,10 +245,10 @@ def index_project(
 
 
 def takes(path: str) -> bool:
-    """Whether a file found in a folder is read: one whose language is known."""
-    from tracedesk.codegraph.graph.languages import language_of
+    """Whether a file found in a folder is read: one of a known language, or that may be source of another."""
+    from tracedesk.codegraph.graph.languages import DATA, extension_of, language_of
 
-    return language_of(path) is not None
+    return language_of(path) is not None or extension_of(path) not in {*DATA, ""}
 
 
 def language_for(path: str, hint: str | None) -> str:

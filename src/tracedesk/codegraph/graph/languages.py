@@ -81,6 +81,43 @@ _EXTENSIONS: dict[str, str] = {
     "scala": "scala",
     "lua": "lua",
     "jac": "jac",
+    "ada": "adb ads",
+    "assembly": "asm s",
+    "clojure": "clj cljc cljs edn",
+    "cmake": "cmake",
+    "coffeescript": "coffee",
+    "crystal": "cr",
+    "cuda": "cu cuh",
+    "cython": "pxd pxi pyx",
+    "dart": "dart",
+    "elixir": "ex exs",
+    "elm": "elm",
+    "erlang": "erl hrl",
+    "fortran": "f f03 f08 f90 f95",
+    "fsharp": "fs fsi fsx",
+    "gleam": "gleam",
+    "groovy": "gradle groovy",
+    "haskell": "hs lhs",
+    "julia": "jl",
+    "lisp": "el lisp rkt scm",
+    "matlab": "m",
+    "mojo": "mojo",
+    "move": "move cairo",
+    "nim": "nim nims",
+    "nix": "nix",
+    "objective_c": "mm",
+    "ocaml": "ml mli",
+    "pascal": "pas",
+    "perl": "pl pm",
+    "powershell": "ps1 psm1",
+    "r": "r",
+    "shader": "glsl hlsl metal wgsl",
+    "starlark": "bazel bzl star",
+    "tcl": "tcl",
+    "verilog": "sv v",
+    "vhdl": "vhd vhdl",
+    "visual_basic": "vb",
+    "zig": "zig",
 }
 
 _NAMES: dict[str, str] = {
@@ -136,6 +173,30 @@ _BY_EXTENSION = {extension: language for language, line in _EXTENSIONS.items() f
 
 TEXT_ONLY: tuple[str, ...] = tuple(sorted({*_EXTENSIONS, *_NAMES.values()} - set(WHEELS)))
 """Languages that are known and kept as text, without definitions."""
+
+_PROSE = """
+    markdown restructuredtext text json yaml toml ini html css xml sql graphql protobuf dockerfile makefile
+"""
+_DATA = """
+    7z a avif avi bin bmp br bz2 class csv dat db dbf dll dylib eot exe geojson gif gz ico ipynb jar
+    jpeg jpg jsonl lib lock log map min mo mov mp3 mp4 ndjson npy npz o obj ogg otf parquet pdf
+    pickle pkl png po pot psd pyc pyd pyo rar shp shx snap so sqlite sqlite3 svg tar tgz tif tiff
+    tsv ttf wasm wav webm webp whl woff woff2 xls xlsx xz zip zst
+"""
+DATA = frozenset(_DATA.split())
+"""Extensions of files that are no source: they are not read."""
+
+
+def extension_of(path: str) -> str:
+    """Return a path's extension in lower case; empty without one, as for `.profile`."""
+    head, _, extension = path.rpartition("/")[2].rpartition(".")
+    return extension.lower() if head else ""
+
+
+def is_unparsed(path: str, language: str) -> bool:
+    """Return whether a file is source, as far as is known, of which only the text is kept."""
+    return language not in WHEELS and (language_of(path) or "source") not in _PROSE.split()
+
 
 _IDS = frozenset((*SUPPORTED, *TEXT_ONLY))
 

@@ -22,6 +22,7 @@ Reason = (
         "too_deep",
         "too_many_files",
         "parser_crashed",
+        "text_only",
     ]
 )
 
@@ -38,6 +39,7 @@ REMEDIES: Final[dict[str, str]] = {
     "too_deep": "lies deeper than 100 folders",
     "too_many_files": "the project has more files than the limit; index a folder of it, or raise the limit",
     "parser_crashed": "its parser ended while reading it",
+    "text_only": "is searched as text, without definitions: there is no parser for it here",
 }
 """What to say to someone about each of our own reasons."""
 

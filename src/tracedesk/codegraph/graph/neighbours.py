@@ -83,7 +83,7 @@ def around_symbol(
     connection: Connection, project: int, symbol: str, path: str | None = None, most: int = MOST
 ) -> SymbolNeighbours | None:
     """Around a symbol by its name or qualified name, in one file where a path is given; None without one."""
-    ids = _defined(connection, project, symbol, path)
+    ids = defined(connection, project, symbol, path)
     if not ids:
         return None
     name = next(connection.execute("SELECT name FROM symbol WHERE id = ?", (ids[0],)))[0]
@@ -112,7 +112,7 @@ def around_file(connection: Connection, project: int, path: str, most: int = MOS
     )
 
 
-def _defined(connection: Connection, project: int, symbol: str, path: str | None) -> list[int]:
+def defined(connection: Connection, project: int, symbol: str, path: str | None) -> list[int]:
     """The ids of the definitions that a name means: exported ones first, then by place."""
     name = symbol.replace("::", ".").replace("#", ".").rpartition(".")[2]
     query = """

@@ -1,0 +1,71 @@
+"""Usage of a symbol: told apart are used, unused, and unknown."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from tracedesk.codegraph.graph.neighbours import around_symbol, defined
+from tracedesk.codegraph.graph.schema import ROW_BITS, file_fts
+from tracedesk.codegraph.rank.terms import match
+from tracedesk.journal.sqlite import Connection
+from tracedesk.primitives.paths import Jail, PathRefused
+
+_LARGEST: Final = 1_000_000
+_UNUSED: Final = "no other place in the indexed files has the name; users outside of them are not known"
+_USED: Final = "by references that were resolved; there may be more of them than are known"
+
+
+def usage(
+    connection: Connection, project: int, jail: Jail, root: str, symbol: str, path: str | None
+) -> dict[str, Any]:
+    """Say whether anything uses a symbol. Without a resolved reference: unknown while it is named."""
+    around = around_symbol(connection, project, symbol, path, 1)
+    if around is None or not around.references_in.total:
+        status, reason = _without_references(connection, project, jail, root, symbol, path)
+    else:
+        status, reason = "used", _USED
+    unresolved = 0 if around is None else around.mentions.total
+    return {"status": status, "reason": reason, "mentions": unresolved}
+
+
+def _without_references(
+    connection: Connection, project: int, jail: Jail, root: str, symbol: str, path: str | None
+) -> tuple[str, str]:
+    ids = defined(connection, project, symbol, path)
+    files = {id >> ROW_BITS for id in ids}
+    name = next(connection.execute("SELECT name FROM symbol WHERE id = ?", (ids[0],)))[0]
+    query = "SELECT count(*) FROM reference WHERE project = ? AND name = ?"
+    calls = next(connection.execute(query, (project, name)))[0]
+    if calls:
+        return "unknown", f"{calls} uses of the name were not resolved to one definition"
+    table = file_fts(project)
+    query = f"SELECT rowid FROM {table} WHERE {table} MATCH ?"
+    others = {row[0] for row in connection.execute(query, (match([name]),))} - files
+    if others:
+        return (
+            "unknown",
+            f"{len(others)} other files have the name in their text, in no resolved call",
+        )
+    if _times(connection, jail, root, name, files) > _definitions(connection, project, name):
+        return "unknown", "the file itself has the name in other places, in no resolved call"
+    return "unused", _UNUSED
+
+
+def _definitions(connection: Connection, project: int, name: str) -> int:
+    query = "SELECT count(*) FROM symbol WHERE project = ? AND name = ?"
+    return next(connection.execute(query, (project, name)))[0]
+
+
+def _times(connection: Connection, jail: Jail, root: str, name: str, files: set[int]) -> float:
+    """How often files have a name in their text; endlessly where one cannot be read."""
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    count = 0
+    for file in files:
+        path = next(connection.execute("SELECT path FROM file WHERE id = ?", (file,)))[0]
+        try:
+            with jail.open_read(root, path) as opened:
+                count += len(word.findall(opened.read(_LARGEST).decode("utf-8", "replace")))
+        except (PathRefused, OSError):
+            return float("inf")
+    return count
