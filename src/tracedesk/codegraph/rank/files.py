@@ -272,7 +272,7 @@ class _Ranking:
         return Hit(entry.path, entry.language, entry.kind, round(score, 4), parts, attempts, symbols)
 
     def _symbols(self) -> list[SymbolHit]:
-        factors = {kind: symbols.FACTORS[kind] for kind in KINDS if self._takes(kind)}
+        factors: dict[Kind, float] = {kind: symbols.FACTORS[kind] for kind in KINDS if self._takes(kind)}
         if "test" in factors and self._demoted["test"] == 1.0:
             factors["test"] = 1.0
         return symbols.ranked(self.graph, self.listing, self.question.text, factors)
