@@ -135,12 +135,12 @@ def test_a_file_that_can_no_longer_be_read_leaves_the_graph(desk: Desk) -> None:
         ("../out.py", "parent"),
         ("build/made.py", "ignored"),
         (".env", "secret"),
-        ("data.blob", "unknown_language"),
+        ("data.csv", "unknown_language"),
         ("pipe.py", "not_regular"),
     ],
 )
 def test_what_an_index_would_not_take_an_update_does_not_take(desk: Desk, name: str, reason: str) -> None:
-    desk.write({".gitignore": "build/\n", "build/made.py": "x = 1\n", ".env": "A=1\n", "data.blob": "x\n"})
+    desk.write({".gitignore": "build/\n", "build/made.py": "x = 1\n", ".env": "A=1\n", "data.csv": "x\n"})
     os.mkfifo(desk.root / "pipe.py")
     report = desk.update([name])
     assert report.updated_files == []
