@@ -56,7 +56,7 @@ def _wheel(crate: Path, cargo: str, cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return next(wheels.glob("*.whl"), None) or _build(crate, cache, wheels)
+        return next(wheels.glob("*.whl"), None) or _build(crate, cargo, cache, wheels)
 
 
 def _key(crate: Path, cargo: str) -> str:
@@ -73,19 +73,25 @@ def _sources(crate: Path) -> Iterator[Path]:
     yield from (file for file in (crate / "src").rglob("*") if file.is_file())
 
 
-def _build(crate: Path, cache: Path, wheels: Path) -> Path:
+def _build(crate: Path, cargo: str, cache: Path, wheels: Path) -> Path:
     """Build in the cache, and give the folder its name only when the wheel is complete."""
     env = {**os.environ, "CARGO_TARGET_DIR": str(cache / "target")}
     fresh = cache / f"building-{os.getpid()}"
     print(f"Building native/{crate.name}; the first time this takes up to a few minutes.", flush=True)
+    # Clones share the target folder, in which cargo may take another clone's library for this one's.
+    manifest = ("--manifest-path", crate / "Cargo.toml")
+    subprocess.run(
+        [cargo, "clean", "--quiet", "--release", "--package", f"tracedesk-{crate.name}", *manifest],
+        env=env,
+        check=False,
+    )
     _run(
         "-m",
         "maturin",
         "build",
         "--release",
         "--locked",
-        "--manifest-path",
-        crate / "Cargo.toml",
+        *manifest,
         "--out",
         fresh,
         env=env,

@@ -22,7 +22,7 @@ def test_two_setups_at_once_build_a_wheel_in_turn_and_once(
         both.wait(30)
         return "sources"
 
-    def build(_crate: Path, _cache: Path, wheels: Path) -> Path:
+    def build(_crate: Path, _cargo: str, _cache: Path, wheels: Path) -> Path:
         with (tmp_path / "building").open("x"):  # fails where another build is under way
             built.append(wheels)
         wheels.mkdir()
