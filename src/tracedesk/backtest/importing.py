@@ -300,7 +300,7 @@ class _Work:
     def _refuse_without_events(self, file: str) -> None:
         """Refuse a file that only holds something else; one that shares a run with another holds events."""
         found = list(self.open.values())
-        if self.present or any(run.events > run.malformed for run in found):
+        if self.present or any(run.typed for run in found):
             return
         count = sum(run.events for run in found)
         raise ImportRefused(

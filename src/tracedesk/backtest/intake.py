@@ -36,6 +36,8 @@ class Intake:
     stream: Stream
     scribe: Scribe[Any]
     events: int = 0
+    typed: int = 0
+    """Lines that are an event of a known type, however malformed its properties."""
     malformed: int = 0
     invalid: int = 0
     waiting: list[Line] = field(default_factory=list[Line])
@@ -97,6 +99,7 @@ class Intake:
     def _settled(self, line: Line, names: _Names) -> tuple[int | None, Given | None]:
         """An event's parent, and what it is given beside its properties."""
         guid, parent = names.settle(line)
+        self.typed += line.is_typed
         self.malformed += RAW in line.properties
         severity = None if line.severity == DEFAULT_SEVERITY[line.type] else line.severity
         category = None if line.category == DEFAULT_CATEGORY[line.type] else line.category

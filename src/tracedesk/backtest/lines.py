@@ -54,6 +54,8 @@ class Line:
     severity: Severity | None = None
     category: Category | None = None
     faults: list[Fault] = field(default_factory=list[Fault])
+    is_typed: bool = False
+    """Whether the line itself says its type."""
 
 
 def fault(name: str, problem: str, severity: str = "Error") -> Fault:
@@ -112,7 +114,7 @@ def _event(raw: bytes, members: dict[str, Any]) -> Line:
         line = _line(properties, fault("EventType", f"Unknown event type {_short(kind)}"))
     else:
         faults: list[Fault] = []
-        line = Line(*_body(raw, members, faults), TYPES[kind], faults=faults)
+        line = Line(*_body(raw, members, faults), TYPES[kind], is_typed=True, faults=faults)
         line.severity = _named(SEVERITIES, "severity", members, faults)
         line.category = _named(CATEGORIES, "category", members, faults)
         faults += _given(members.get("validationErrors"), faults)
