@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 
 from tests.exchange.desks import agent
+from tests.exchange.venue.support import entry
 from tests.support import run, until
 from tracedesk.exchange.caller import Caller
+from tracedesk.exchange.instruments import Instrument
+from tracedesk.exchange.resources import day_table
 
 STATED = re.compile(
     r"^Mode: \*\*testnet\*\* \(.+\) · as of \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z · data age \d+ ms", re.M
@@ -48,6 +51,17 @@ def test_a_market_shows_its_day_its_best_levels_and_the_spread(tmp_path: Path) -
             assert page.endswith("Book: followed.\n")
 
     run(main())
+
+
+def test_a_day_without_volumes_leaves_their_places_empty() -> None:
+    instrument = Instrument.of(entry())
+    shown = day_table(instrument, {"last_price": "50001", "quote_volume": "7.5"})
+    assert shown.splitlines()[2:] == [
+        "| Last price | 50001.00 |",
+        "| Volume (BTC) | — |",
+        "| Volume (USDT) | 7.5 |",
+        "| Trades | — |",
+    ]
 
 
 def test_a_market_may_be_cached_for_everyone_for_a_second_and_an_account_for_nobody(tmp_path: Path) -> None:

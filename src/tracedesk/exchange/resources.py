@@ -94,10 +94,10 @@ def day_table(instrument: Instrument, ticker: Mapping[str, Any]) -> str:
         if name in ticker
     ]
     volumes = [
-        (Number(f"Volume ({plain(instrument.base)})"), number(ticker["volume"])),
-        (Number(f"Volume ({plain(instrument.quote)})"), number(ticker["quote_volume"])),
-        ("Trades", ticker.get("trades")),
+        (Number(f"Volume ({plain(asset)})"), number(ticker[name]) if name in ticker else None)
+        for asset, name in ((instrument.base, "volume"), (instrument.quote, "quote_volume"))
     ]
+    volumes.append((own("Trades"), ticker.get("trades")))
     return table(("Measure", "Value"), [*prices, *volumes], right=(1,))
 
 
