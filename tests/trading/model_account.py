@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from math import prod
 from typing import Final
 
 from tracedesk.market import Bar, Split, calendar, eastern
@@ -242,9 +243,17 @@ def _is_listed(symbol: str, session: date) -> bool:
 
 
 def _cap(symbol: str, session: date) -> int:
-    """A share of the average volume of the 20 sessions before."""
+    """A share of the average volume of the 20 sessions before, in the shares of the session."""
     before = EMBEDDED[symbol].between(session - timedelta(60), session - timedelta(1))[-20:]
-    return int(sum(bar.volume for bar in before) // len(before) * PARTICIPATION) * SHARE
+    volumes = [round(bar.volume * _growth(symbol, bar.session, session)) for bar in before]
+    return int(sum(volumes) // len(volumes) * PARTICIPATION) * SHARE
+
+
+def _growth(symbol: str, after: date, until: date) -> Fraction:
+    """How many shares one became by splits from the day after the first date to the second."""
+    splits = [action for action in EMBEDDED[symbol].actions if isinstance(action, Split)]
+    ratios = [Fraction(split.new, split.old) for split in splits if after < split.ex_date <= until]
+    return prod(ratios, start=Fraction(1))
 
 
 def _micros(value: Decimal) -> int:
