@@ -20,7 +20,7 @@ tracedesk = LazyGroup(
         "config": ("tracedesk.cli.config:config", "See the settings in force."),
         "backtest": (
             "tracedesk.cli.backtest:backtest",
-            "Import, list, show, export and report recorded backtest runs.",
+            "Import, list, show, export, report and remove recorded backtest runs.",
         ),
         "fuzz": (
             "tracedesk.cli.fuzz:fuzz",
