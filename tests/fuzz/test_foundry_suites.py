@@ -117,7 +117,7 @@ def _data(signature: str, call: str) -> bytes:
     return keccak(signature.encode())[:4] + native.engine().abi_encode(types, values)
 
 
-def compared(project: Project, runs: int) -> tuple[int, list[Any], list[Any]]:
+def check_verdicts(project: Project, runs: int) -> tuple[int, list[Any], list[Any]]:
     """The number of tests that forge passes, failures of ours that it does not share, tests left open."""
     built = project.forge("build")
     assert built.returncode == 0, built.stdout[-2000:] + built.stderr[-2000:]
@@ -161,7 +161,7 @@ def solady(folder: Path, checkout: Path) -> Project:
 @pytest.mark.judge
 @pytest.mark.timeout(LONGEST)
 def test_no_test_of_solmate_that_forge_passes_is_called_failed(tmp_path: Path) -> None:
-    count, false, left = compared(solmate(tmp_path), runs=256)
+    count, false, left = check_verdicts(solmate(tmp_path), runs=256)
     assert count >= 250
     assert false == []
     assert len(left) <= 0.05 * count, left[:20]
@@ -172,7 +172,7 @@ def test_no_test_of_solmate_that_forge_passes_is_called_failed(tmp_path: Path) -
 def test_no_test_of_solady_that_forge_passes_is_called_failed(
     tmp_path: Path, checkout: Callable[[str], Path], prove: Any
 ) -> None:
-    count, false, left = compared(solady(tmp_path, checkout("solady")), runs=64)
+    count, false, left = check_verdicts(solady(tmp_path, checkout("solady")), runs=64)
     assert count >= 1_500
     prove.record("fuzz-solady-false", len(false), seeds=[1])
     prove.record("fuzz-solady-unsupported", len(left) / count, seeds=[1])

@@ -65,7 +65,7 @@ def ran(script: Path, folder: Path, events: Path | None) -> Outcome:
     return Outcome(done.returncode, ADDRESS.sub(b"0x", done.stdout), files)
 
 
-def compared(script: Path, folder: Path) -> dict[str, Any] | None:
+def check_sample(script: Path, folder: Path) -> dict[str, Any] | None:
     """What the recorder made of a script, and whether it ended the same; None for one that fails alone."""
     alone = ran(script, folder / "alone", None)
     if alone.status:
@@ -78,6 +78,44 @@ def compared(script: Path, folder: Path) -> dict[str, Any] | None:
     return {**summary, "same": whole and recorded == alone}
 
 
+_SAMPLE: Final = """
+import backtrader as bt
+
+
+class Quotes(bt.feeds.GenericCSVData):
+    linesoverride = True
+    lines = ("bid", "ask", "datetime")
+    params = (("bid", 1), ("ask", 2))
+
+
+class Watcher(bt.Strategy):
+    def next(self):
+        print(len(self), self.data.bid[0], self.data.ask[0])
+
+    def stop(self):
+        open("watched.txt", "w").write(str(len(self)))
+
+
+cerebro = bt.Cerebro()
+cerebro.adddata(Quotes(dataname="../../datas/quotes.csv"))
+cerebro.addstrategy(Watcher)
+cerebro.run()
+"""
+
+
+def test_a_sample_of_quotes_ends_the_same_recorded(tmp_path: Path) -> None:
+    script = tmp_path / "own" / "samples" / "quotes" / "quotes.py"
+    script.parent.mkdir(parents=True)
+    script.write_text(_SAMPLE, encoding="ascii")
+    data = tmp_path / "own" / "datas"
+    data.mkdir()
+    rows = [f"2024-01-02 10:00:{second:02},{10 + second},{11 + second}" for second in range(9)]
+    (data / "quotes.csv").write_text("\n".join(["date,bid,ask", *rows]), encoding="ascii")
+    found = check_sample(script, tmp_path)
+    assert found is not None
+    assert (found["same"], found["runs"], found["counts"]["MarketDataEvent"]) == (True, 1, 9)
+
+
 @pytest.mark.prove
 @pytest.mark.timeout(1_200)
 def test_every_sample_that_runs_offline_ends_the_same_recorded(
@@ -86,7 +124,7 @@ def test_every_sample_that_runs_offline_ends_the_same_recorded(
     source = checkout("backtrader")
     found: dict[str, dict[str, Any]] = {}
     for at, script in enumerate(sorted(source.glob("samples/*/*.py"))):
-        outcome = compared(script, tmp_path / str(at))
+        outcome = check_sample(script, tmp_path / str(at))
         if outcome is not None:
             found[f"{script.parent.name}/{script.name}"] = outcome
     changed = [name for name, outcome in found.items() if not outcome["same"]]
