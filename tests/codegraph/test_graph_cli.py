@@ -115,7 +115,7 @@ def test_history_becomes_attempts_that_can_be_shown_and_exported(shell: Shell) -
     assert exported["resourceSpans"]
     unknown = shell("trace", "show", "nobody")
     assert unknown.code == 1
-    assert "No recorded call, attempt or event is 'nobody'" in unknown.err
+    assert "Nothing in this home is 'nobody'" in unknown.err
 
 
 def test_imported_history_helps_a_search(shell: Shell) -> None:
