@@ -9,7 +9,7 @@ import signal
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk import logs
 from tracedesk.config import Settings
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tracedesk.desk import Desk
 
 log = logging.getLogger(__name__)
+
+_DATABASES: Final = 16 << 20
+"""Bytes that all databases of a desk keep in memory, as far as they can do with less."""
 
 
 def run(main: Any) -> None:
@@ -246,9 +249,12 @@ def _calm() -> None:
 
 def _settle() -> None:
     """What start-up made lives as long as the process: keep the collector from walking it."""
+    from tracedesk.journal.sqlite import bound_memory
+
     gc.freeze()
     # The first two keep a collection short: it walks up to 30,000 young objects with the lock held, and a
     # client's document may have half a million. The last one lets old objects be walked as seldom as before.
     gc.set_threshold(10_000, 2, 250)
     gc.enable()
     give_back_large_blocks()
+    bound_memory(_DATABASES)

@@ -136,6 +136,15 @@ def load(connection: Connection, library: str, entry: str) -> None:
         engine.enable_load_extension(False)
 
 
+def bound_memory(size: int) -> None:
+    """Have all connections of this process together reuse their pages beyond `size` bytes.
+
+    Each one's own cache is bounded too; but a desk has dozens, and reaches the sum of their bounds only after
+    hours. A statement that needs more still gets it.
+    """
+    apsw.soft_heap_limit(size)
+
+
 def plan_once(connection: Connection) -> None:
     """Have statements planned when they are prepared, and never again.
 
