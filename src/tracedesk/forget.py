@@ -207,7 +207,7 @@ def _refuse_ledger(home: Home, target: _Target) -> None:
 
 
 def _refuse_held(home: Home, names: Sequence[str]) -> None:
-    held = next((name for name in names if _is_in_ledger(home, name)), None)
+    held = next((name for name in names if is_in_ledger(home, name)), None)
     if held is not None:
         raise ForgetError(
             f"A ledger rests on {held}: what a trade was made from is never forgotten. "
@@ -215,7 +215,8 @@ def _refuse_held(home: Home, names: Sequence[str]) -> None:
         )
 
 
-def _is_in_ledger(home: Home, name: str) -> bool:
+def is_in_ledger(home: Home, name: str) -> bool:
+    """True if a trade or an order of the home names it."""
     return _is_in_file(home.ledger, name) or _is_in_orders(home.trace, name)
 
 
@@ -233,6 +234,8 @@ def _is_in_orders(file: Path, name: str) -> bool:
         "SELECT 1 FROM event e JOIN stream s ON s.id = e.id >> ? "
         "WHERE s.kind NOT IN ('calls', 'etg', 'forgotten') AND instr(e.body, ?) LIMIT 1"
     )
+    if not file.exists():
+        return False
     with Reader(file) as reader:
         return any(reader.connection.execute(query, (SEQ_BITS, name.encode())))
 
@@ -246,7 +249,7 @@ def _keep_cited(home: Home, connection: Connection, target: _Target, outcome: Ou
                 outcome.notes.append(
                     f"{len(citing)} records cite the payload; those that repeat parts of it stay."
                 )
-        elif citing or _is_in_ledger(home, name):
+        elif citing or is_in_ledger(home, name):
             target.payloads.discard(name)
             outcome.notes.append(f"{PAYLOADS}{name} stays, for other records cite it.")
 

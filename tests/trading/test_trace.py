@@ -16,6 +16,7 @@ import pytest
 from tests.support import BOUND, rpc, run
 from tests.trading.desks import Agent, agent
 from tracedesk.backtest import Recorder
+from tracedesk.cli import main
 from tracedesk.market import Move, ReplayClock
 from tracedesk.payloads import Payloads
 from tracedesk.primitives.time import MINUTE, SECOND, parse
@@ -390,3 +391,21 @@ def test_a_trade_may_cite_a_whole_backtest_run_and_leads_to_it(tmp_path: Path) -
             assert (error["code"], error["details"]["path"]) == ("INVALID_INPUT", ["rationale_refs", 0])
 
     run(main())
+
+
+def test_a_run_that_a_trade_rests_on_is_removed_only_by_force(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Recorder(tmp_path, "alpha", engine="tests") as recorder:
+        recorder.market_data(parse("2012-11-30T21:00:00Z").ns, "IBM", {"Close": D("190.07")})
+        ref = f"tracedesk://backtest/{recorder.run_id}"
+
+    async def cited() -> None:
+        async with agent(tmp_path, beside=("backtest",)) as found:
+            await found.call("trade_execute", "t1", trades=[market(BUY_IBM)], rationale_refs=[ref])
+
+    run(cited())
+    words = ["--home", str(tmp_path), "backtest", "rm", "alpha"]
+    assert main(words) == 1
+    assert "Trades of this home rest on run" in capsys.readouterr().err
+    assert main([*words, "--force"]) == 0

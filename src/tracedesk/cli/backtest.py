@@ -166,16 +166,25 @@ def report(console: Console, run: str, out: Path) -> None:
 
 @backtest.command()
 @click.argument("run")
+@click.option("--force", is_flag=True, help="Remove a run that trades rest on.")
 @pass_console
-def rm(console: Console, run: str) -> None:
+def rm(console: Console, run: str, force: bool) -> None:
     """Remove RUN for good: its events, its tables and its entry in the list.
 
-    A run that is being recorded is not removed. `tracedesk prune` removes events alone and keeps manifests.
+    A run that is being recorded is not removed, and one that trades rest on only with --force: their trace
+    would end there. `tracedesk prune` removes events alone and keeps manifests.
     """
+    from tracedesk.backtest.explain import run_ref
     from tracedesk.backtest.runs import RunInUse, remove
+    from tracedesk.forget import is_in_ledger
 
     home = _home(console)
     entry = _find(home, run)
+    if not force and is_in_ledger(home, run_ref(entry.id)):
+        raise Failed(
+            f"Trades of this home rest on run {entry.id}, and their trace would end there. Keep it, or give "
+            "--force to remove it all the same."
+        )
     try:
         size = remove(home, entry.id)
     except RunInUse as refusal:
