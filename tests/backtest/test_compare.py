@@ -164,6 +164,20 @@ def test_nothing_is_annualised_below_thirty_daily_returns(
     run(main())
 
 
+@pytest.mark.parametrize(("step", "said"), [(2, "2 days apart"), (7, "7 days apart"), (30, "30 days apart")])
+def test_returns_that_are_not_daily_are_not_annualised_as_if_they_were(
+    tmp_path: Path, step: int, said: str
+) -> None:
+    async def main() -> None:
+        one = valued(tmp_path, {day * step: 10_000 + day * (day % 3) for day in range(60)})
+        async with agent(tmp_path) as desk:
+            found = await desk.call("compare_runs", runId=one, otherRunId=one)
+            assert (found["runs"][0]["sharpe"], found["difference"]["sharpe"]) == (None, None)
+            assert any(said in warning for warning in found["metadata"]["warnings"])
+
+    run(main())
+
+
 @pytest.mark.parametrize(
     ("values", "why"),
     [
@@ -279,6 +293,26 @@ def test_runs_part_at_their_first_difference_wherever_it_is(
                         assert [row and row["seq"] for row in rows] == seqs, (place, is_shorter)
             same = await desk.call("compare_runs", runId=one, otherRunId=decided(17, None))
             assert same["firstDivergence"] is None
+
+    run(main())
+
+
+def test_runs_part_where_minus_one_became_minus_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python hashes both to the same number."""
+    monkeypatch.setattr(compare, "_BATCH", 5)
+
+    async def main() -> None:
+        def decided(last: Any) -> str:
+            with record(tmp_path) as rec:
+                for number in range(7):
+                    rec.order_placed(T0 + number, number, "A", "Buy", 1, price=last if number == 6 else -1)
+            return rec.run_id
+
+        one = decided(-1)
+        async with agent(tmp_path) as desk:
+            for last in (-2, Decimal(-2)):
+                found = await desk.call("compare_runs", runId=one, otherRunId=decided(last))
+                assert found["firstDivergence"]["run"]["seq"] == 7
 
     run(main())
 
@@ -486,6 +520,20 @@ def test_reasons_that_begin_alike_are_counted_apart(tmp_path: Path) -> None:
             counts = [(row["reason"][:9], row["count"]) for row in found["runs"][0]["rejectionsByReason"]]
             assert counts == [("x" * 9, 2), ("x" * 9, 1)]
             assert sorted(found["difference"]["rejectionsByReason"].values()) == [-2, -1]
+
+    run(main())
+
+
+def test_of_hundreds_of_codes_the_further_ones_are_counted_as_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        dice = random.Random(1)
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        one = traded(tmp_path, [1], rejected=tuple("".join(dice.choices(letters, k=9)) for _ in range(400)))
+        async with agent(tmp_path) as desk:
+            found = await desk.call("compare_runs", runId=one, otherRunId=one)
+            first = found["runs"][0]["rejectionsByReason"][0]
+            assert (first["reason"], first["count"]) == ("(further codes)", 150)
+            assert found["runs"][0]["rejections"] == 400
 
     run(main())
 

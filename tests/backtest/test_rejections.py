@@ -12,7 +12,7 @@ from tests.backtest.desks import T0, agent, record
 from tests.backtest.files import opened
 from tests.support import run
 from tracedesk.backtest import report
-from tracedesk.backtest.rejections import code_of
+from tracedesk.backtest.rejections import _known, code_of  # pyright: ignore[reportPrivateUsage]
 from tracedesk.home import Home
 
 
@@ -35,11 +35,36 @@ from tracedesk.home import Home
         ),
         (["O-20240101-000001-001-1 unknown", "O-20240102-000009-001-12 unknown"], "O-# unknown"),
         (["\x1b[31mred\x1b[0m at 5", "\x1b[31mred\x1b[0m at 6"], "\x1b[31mred\x1b[0m at #"),
+        (["id aZ3kP9xQ2mW7 unknown", "id 01HZX4T9QJ8M unknown", "id b7Xd2Kq9Lm3 unknown"], "id # unknown"),
         (["HTTP-Fehler: café 12 €", "HTTP-Fehler: café 9.5 €"], "HTTP-Fehler: café # €"),
     ],
 )
 def test_reasons_that_differ_in_figures_alone_have_one_code(reasons: list[str], code: str) -> None:
     assert {code_of({"RejectionReason": reason}) for reason in reasons} == {code}
+
+
+@pytest.mark.parametrize(
+    "reasons",
+    [
+        ["HTTP 400: 12 left", "HTTP 500: 13 left"],
+        ["error -2010 at 1.5", "error -1013 at 2.5"],
+        ["[code=7] of 10", "[code=8] of 11"],
+        ["x" * 600 + "a", "x" * 600 + "b"],
+    ],
+)
+def test_reasons_of_two_errors_have_two_codes(reasons: list[str]) -> None:
+    assert len({code_of({"RejectionReason": reason}) for reason in reasons}) == len(reasons)
+
+
+def test_a_code_is_short_however_long_its_reason_is_and_nothing_long_is_remembered() -> None:
+    reasons = [f"{number}: {'no margin ' * 100_000}" for number in range(3)]
+    codes = {code_of({"RejectionReason": reason}) for reason in reasons}
+    (code,) = codes
+    assert len(code) < 600
+    assert len(code_of({"RejectionReason": "no", "RejectionCode": "c" * 10**6})) < 600
+    before = _known.cache_info().currsize
+    code_of({"RejectionReason": reasons[0]})
+    assert _known.cache_info().currsize == before
 
 
 def test_the_rejected_orders_own_names_are_no_part_of_its_code() -> None:

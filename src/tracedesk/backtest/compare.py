@@ -16,7 +16,7 @@ from tracedesk.backtest.explain import say
 from tracedesk.backtest.model import EventType
 from tracedesk.backtest.performance import FEWEST_RETURNS, Performance, performance_of
 from tracedesk.backtest.query import TYPE_NAMES, Recording, Row, Selection, Window
-from tracedesk.backtest.rejections import REASON, UNSAID, code_of
+from tracedesk.backtest.rejections import LONGEST, REASON, UNSAID, code_of
 from tracedesk.backtest.snapshot import Pnl, Scope, state_at
 from tracedesk.primitives import json
 from tracedesk.primitives.time import LATEST, format
@@ -29,6 +29,9 @@ _WIDE: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _BATCH: Final = 2_000
 _MOST_REASONS: Final = 10
 _LONGEST_REASON: Final = 120
+_MOST_CODES: Final = 250
+"""Codes of one run that are told apart."""
+_FURTHER: Final = "(further codes)"
 _LONGEST_NAME: Final = 80
 _FRAME: Final = 120
 """Tokens kept for what says that the answer was cut."""
@@ -61,7 +64,8 @@ BASIS: Final[Mapping[str, str]] = {
     "sharpe": "mean / sample deviation of dailyReturns x sqrt(periodsPerYear), risk-free rate 0, binary64; "
     f"null below {FEWEST_RETURNS} returns",
     "dailyReturns": "last equity of a UTC day / the previous day's - 1, over days with market data or equity",
-    "rejectionsByReason": "by RejectionCode: the reason without figures, ids, symbols; example: a whole one",
+    "rejectionsByReason": "by RejectionCode: the reason without figures, ids, symbols; example: a whole one; "
+    f"beyond {_MOST_CODES} codes: {_FURTHER}",
     "firstDivergence": "orders, fills, rejections, cancels: time, security, side, size, kind, prices, reason",
 }
 
@@ -229,14 +233,16 @@ class Reasons:
 
 
 def _reasons(recording: Recording) -> Reasons:
-    """Each code in full: two that only begin alike are two."""
+    """Rejections by code; beyond so many codes by one for all the rest."""
     found = Reasons()
     for _, body in recording.bodies(Selection(types=(EventType.OrderRejection,))):
         properties = paths.properties(body)
         code, reason = code_of(properties), str(properties.get(REASON) or UNSAID)
+        if code not in found.counts and len(found.counts) >= _MOST_CODES:
+            code = _FURTHER
         found.counts[code] += 1
         if reason != code:
-            found.examples.setdefault(code, reason)
+            found.examples.setdefault(code, reason[:LONGEST])
     return found
 
 
@@ -376,5 +382,7 @@ def _decisions(recording: Recording, kind: EventType, after: Key | None) -> list
 def _essence(ts: int, body: bytes) -> tuple[Any, ...]:
     """What makes two decisions the same; ids are not part of it, for engines number them anew."""
     properties = paths.properties(body)
-    values = map(properties.get, _COMPARED)
+    values = [properties.get(name) for name in _COMPARED]
+    if -2 in values:
+        values = ["-2" if value == -2 else value for value in values]  # Python hashes -2 as it does -1
     return (ts, *(json.dumps(v) if isinstance(v, (dict, list)) else v for v in values))

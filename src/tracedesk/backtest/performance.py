@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from itertools import pairwise
+from statistics import median_low
 from typing import Any, Final, NamedTuple, cast
 
 from tracedesk.backtest import paths
@@ -49,13 +50,18 @@ class DailyReturns:
     deviation: float | None = None
     periods: int = WEEKDAYS_A_YEAR
     """Returns that make a year."""
+    gap: int = 1
+    """Median number of days between two of the closes."""
     problem: str | None = None
     """Reason for which no returns exist."""
 
     @property
     def sharpe(self) -> float | None:
-        """Annualised Sharpe ratio at a risk-free rate of 0; None below 30 returns or without any spread."""
-        if self.count < FEWEST_RETURNS or self.mean is None or not self.deviation:
+        """Annualised Sharpe ratio at a risk-free rate of 0.
+
+        None below 30 returns, where returns are not daily, or without any spread.
+        """
+        if self.count < FEWEST_RETURNS or self.gap > 1 or self.mean is None or not self.deviation:
             return None
         ratio = self.mean / self.deviation * math.sqrt(self.periods)
         return ratio if math.isfinite(ratio) else None
@@ -69,6 +75,8 @@ class DailyReturns:
             return self.problem
         if self.count < FEWEST_RETURNS:
             return f"{self.count} daily returns, and nothing is annualised below {FEWEST_RETURNS}"
+        if self.gap > 1:
+            return f"the closes are {self.gap} days apart (median), and only daily returns are annualised"
         return "all daily returns are equal"
 
     def body(self) -> dict[str, Any]:
@@ -198,17 +206,17 @@ def daily_returns(recording: Recording, account: Sequence[AccountValue]) -> Dail
     if min(values[:-1], default=1.0) <= 0.0:
         return DailyReturns(problem="the equity is not always positive, so its returns are not defined")
     returns = [after / before - 1.0 for before, after in pairwise(values)]
-    periods = _periods(list(closes))
+    periods, gap = _periods(list(closes)), _median_gap(list(closes))
     count = len(returns)
     if count < 2:
-        return DailyReturns(count, returns[0] if returns else None, None, periods)
+        return DailyReturns(count, returns[0] if returns else None, None, periods, gap)
     mean = math.fsum(returns) / count
     # Equal returns deviate by nothing; their mean can differ from them in the last bit.
     squares = [] if max(returns) == min(returns) else [(one - mean) ** 2 for one in returns]
     spread = math.sqrt(math.fsum(squares) / (count - 1))
     if not (math.isfinite(mean) and math.isfinite(spread)):
         return DailyReturns(count, problem="the equity is beyond the range of binary64", periods=periods)
-    return DailyReturns(count, mean, spread, periods)
+    return DailyReturns(count, mean, spread, periods, gap)
 
 
 def _days(recording: Recording, equity: Sequence[AccountValue]) -> list[int]:
@@ -256,6 +264,11 @@ def _periods(days: Sequence[int]) -> int:
     """365 where at least half of the weeks have a Saturday, as markets without weekends do."""
     saturdays = sum(day % 7 == _SATURDAY for day in days)
     return DAYS_A_YEAR if saturdays * 14 >= days[-1] - days[0] + 1 else WEEKDAYS_A_YEAR
+
+
+def _median_gap(days: Sequence[int]) -> int:
+    """1 for daily closes, with weekends and without; 7 for weekly ones, 30 or 31 for monthly ones."""
+    return median_low([after - before for before, after in pairwise(days)] or [1])
 
 
 # --- closed trades ------------------------------------------------------------------------------------
