@@ -47,6 +47,14 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         yield found
 
 
+def test_a_comment_over_many_symbols_of_one_line_is_kept_once(desk: Desk) -> None:
+    names = ", ".join(f"a{number} = 1" for number in range(400))
+    comment = " ".join(f"word{number}" for number in range(400))
+    desk.write({"web/many.ts": f"/** {comment} */\nexport const {names};\n"})
+    desk.index()
+    assert sum(file.stat().st_size for file in desk.home.glob("graph.db*")) < 1_200_000
+
+
 def test_a_project_becomes_files_symbols_chunks_and_edges(desk: Desk) -> None:
     desk.write(SHOP)
     report = desk.index()

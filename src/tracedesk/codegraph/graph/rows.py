@@ -6,7 +6,7 @@ Places of symbols and imports are numbers in the file; they become row ids by ad
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -163,8 +163,16 @@ def _symbol_words(symbols: Sequence[Symbol], tidy: Callable[[str], str]) -> list
     return [
         [searchable(symbol.name) for symbol in symbols],
         [searchable(tidy(f"{symbol.qualified} {symbol.signature}")) for symbol in symbols],
-        [searchable(tidy(symbol.about)) if symbol.about else "" for symbol in symbols],
+        [searchable(tidy(about)) if about else "" for about in _abouts(symbols)],
     ]
+
+
+def _abouts(symbols: Sequence[Symbol]) -> Iterator[str]:
+    """Each symbol's documentation; of those on one line that share a comment, the first has all of it."""
+    line, last = 0, ""
+    for symbol in symbols:
+        yield symbol.doc if symbol.about == last and symbol.span.start == line else symbol.about
+        line, last = symbol.span.start, symbol.about
 
 
 def _reference_columns(references: Sequence[Reference]) -> list[Any]:
