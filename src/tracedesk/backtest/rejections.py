@@ -21,7 +21,7 @@ UNSAID: Final = "(no reason recorded)"
 
 LONGEST: Final = 500
 """Characters of a code; what a longer one goes on with is told apart by its digest."""
-_LOOKED_AT: Final = 65_536
+_LOOKED_AT: Final = 4_096
 """Characters of a reason that decide its code."""
 _REMEMBERED: Final = 1_000
 """Characters of the longest reason whose code is remembered."""
