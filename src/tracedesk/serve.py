@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracedesk import logs
 from tracedesk.config import Settings
 from tracedesk.contract import Toolset
-from tracedesk.primitives.memory import give_back_large_blocks, trim_heap
+from tracedesk.primitives.memory import hold_little, trim_heap
 from tracedesk.toolsets import TOOLSETS
 
 if TYPE_CHECKING:
@@ -245,6 +245,7 @@ def _halt_by_signal(settings: Settings) -> None:
 def _calm() -> None:
     """Stop the collector until `_settle`: nearly all that imports make stays, and it would walk in vain."""
     gc.disable()
+    hold_little()
 
 
 def _settle() -> None:
@@ -256,5 +257,4 @@ def _settle() -> None:
     # client's document may have half a million. The last one lets old objects be walked as seldom as before.
     gc.set_threshold(10_000, 2, 250)
     gc.enable()
-    give_back_large_blocks()
     bound_memory(_DATABASES)

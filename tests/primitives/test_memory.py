@@ -12,13 +12,13 @@ from tests.support import BOUND
 
 _BLOCKS = """
 from pathlib import Path
-from tracedesk.primitives.memory import give_back_large_blocks
+from tracedesk.primitives.memory import hold_little
 
 def resident():
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) >> 10
 
-give_back_large_blocks()
+hold_little()
 bytearray(30 << 20)  # glibc raises its threshold when this is freed
 before = resident()
 blocks = [bytearray(b"x") * (4 << 20) for _ in range(20)]

@@ -11,20 +11,27 @@ LARGE: Final = 256 << 10
 """Bytes of a block that the system gets back as soon as it is freed."""
 _MMAP_THRESHOLD: Final = -3
 """M_MMAP_THRESHOLD of glibc's malloc.h."""
+HEAPS: Final = 2
+"""Heaps that all threads share; the interpreter's lock lets hardly two of them allocate at once."""
+_ARENA_MAX: Final = -8
+"""M_ARENA_MAX."""
 TRIM_SECONDS: Final = 10.0
 """Pause between two trims, each of which takes a millisecond or two of a heap of 120 MB."""
 
 
-def give_back_large_blocks() -> None:
-    """Keep glibc from holding freed blocks of a size that was freed before, up to 32 MiB of each.
+def hold_little() -> None:
+    """Keep glibc from holding memory that was freed; before any thread begins.
 
-    Its own threshold grows with the largest block that was freed: after one document of 4 MB, all that is
-    smaller stays with the process.
+    Its threshold of a large block grows with the largest that was freed: after one document of 4 MB, all that
+    is smaller stays with the process, up to 32 MiB of each size. And each thread frees into a heap of its own,
+    out of which the others take nothing.
     """
     import ctypes
 
-    with contextlib.suppress(AttributeError, OSError):  # another C library has no such setting
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, LARGE)
+    with contextlib.suppress(AttributeError, OSError):  # another C library has no such settings
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_MMAP_THRESHOLD, LARGE)
+        mallopt(_ARENA_MAX, HEAPS)
 
 
 async def trim_heap(pause: float = TRIM_SECONDS) -> None:
