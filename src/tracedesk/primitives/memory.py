@@ -23,8 +23,8 @@ def hold_little() -> None:
     """Keep glibc from holding memory that was freed; before any thread begins.
 
     Its threshold of a large block grows with the largest that was freed: after one document of 4 MB, all that
-    is smaller stays with the process, up to 32 MiB of each size. And each thread frees into a heap of its own,
-    out of which the others take nothing.
+    is smaller stays with the process, up to 32 MiB of each size. And each thread frees into a heap of its
+    own, out of which the others take nothing.
     """
     import ctypes
 
