@@ -6,12 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.codegraph.etg.bench import Bench
+from tests.codegraph.etg.summaries import FAILING, PASSING, SILENT
 from tracedesk.codegraph.etg.commands import hides_status, is_check, is_read
 from tracedesk.codegraph.etg.runners import output_of, result_of
 from tracedesk.primitives import json
@@ -86,6 +88,42 @@ def test_an_output_that_speaks_of_failures_is_a_failure(runner: str) -> None:
 @pytest.mark.parametrize("runner", PASSED)
 def test_an_output_that_says_that_all_passed_is_a_pass(runner: str) -> None:
     assert result_of(PASSED[runner]) == "passed"
+
+
+def test_no_runner_that_failed_is_a_success_in_a_pipe_and_none_that_passed_a_failure(bench: Bench) -> None:
+    wrong: list[str] = []
+    for number, (wanted, command, output) in enumerate(
+        [("failed", *each) for each in FAILING]
+        + [("succeeded", *each) for each in PASSING]
+        + [("", *each) for each in SILENT]
+    ):
+        name = f"a{number}"
+        bench.start(name, "Bash", {"command": f"{command} 2>&1 | tail -5"}, call_id=name)
+        bench.log(name, "tool_end", {"tool": "Bash", "status": "ok", "output": output}, call_id=name)
+        bench.log(name, "answer_rendered", {"content": "Done."})
+        verdict = bench.view(name).brief.verdict
+        is_right = verdict.outcome == wanted if wanted else verdict.outcome != "failed"
+        if not is_right or (wanted and verdict.confidence < 0.8):
+            wrong.append(f"{command}: {output!r} is {verdict.outcome} {verdict.confidence}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        " ",
+        "! " + "1" * 2_000,
+        "1 a " * 500,
+        "1 a" + " " * 2_000 + "fail",
+        "Tests: 1 fail " * 140,
+        "x" + "." * 400 + "Failedx",
+    ],
+)
+def test_an_output_of_nothing_but_odd_lines_is_read_at_once(line: str) -> None:
+    began = time.process_time()
+    result_of(f"{line}\n" * (200_000 // (len(line) + 1)))
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,11 @@ import re
 from typing import Final
 
 _CHECKS: Final = re.compile(
-    r"\b(?:py|un|n)?(?:test|tests|spec|pytest|unittest|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|tsc|mypy"
-    r"|pyright|build|compile|lint|check|clippy|make|mvn|gradle|gradlew|forge)\b",
+    r"(?<![A-Za-z0-9])(?:(?:py|un|n)?(?:test|tests|spec|pytest|unittest|jest|vitest|mocha|tox|nox|rspec|phpunit"
+    r"|ctest|tsc|mypy|pyright|build|compile|lint|check|checks|clippy|make|mvn|gradle|gradlew|forge)"
+    r"|ava|bats|behave|busted|codecept|cucumber|cypress|eslint|flake8|ginkgo|gotestsum|jasmine|karma|newman"
+    r"|nightwatch|ninja|nose2?|nosetests|pest|playwright|prove|pylint|rake|robot|rubocop|ruff|sbt|scons|selftest"
+    r"|stestr|tap|tape|testcafe|trial|vet|xcodebuild)(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 _NAMES: Final = """

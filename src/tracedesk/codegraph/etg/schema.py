@@ -11,7 +11,7 @@ from typing import Final
 from tracedesk.codegraph.rank.terms import TOKENIZER
 from tracedesk.journal.sqlite import Connection
 
-FORMAT: Final = f"3 {TOKENIZER}"
+FORMAT: Final = f"4 {TOKENIZER}"
 """What the tables mean and how they are filled; others are made anew."""
 
 TABLES: Final = (
