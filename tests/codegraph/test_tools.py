@@ -474,6 +474,76 @@ def test_an_answer_from_a_graph_older_than_the_files_says_so(home: Path, project
     run(main())
 
 
+def test_a_file_that_an_index_skips_leaves_an_answer_fresh_once_it_was_looked_at(
+    home: Path, project: Path
+) -> None:
+    big, minified, added = (project / "app" / name for name in ("big.py", "bundle.js", "added.py"))
+
+    async def main() -> None:
+        async with agent(home, project) as desk:
+
+            async def state(**changes: list[str]) -> tuple[str, list[str]]:
+                if changes:
+                    await desk.call("graph_update_files", project_root=str(project), **changes)
+                fresh = (await desk.call("graph_search", query="session"))["freshness"]
+                return fresh["state"], fresh["changed"]
+
+            big.write_text("x = 1\n" * 300_000)
+            minified.write_text("var x=" + "1+" * 6_000 + "1;\n")
+            await indexed(desk, project)
+            added.write_text("def added(): ...\n")
+            os.mkfifo(project / "app" / "pipe.py")
+            (project / "app" / "photo.heic").write_bytes(b"\0\1\2")
+            assert await state() == ("stale", ["app/added.py"])
+            assert await state(added_or_modified=["app/added.py"]) == ("fresh", [])
+
+            late = project / "app" / "late.js"
+            late.write_bytes(minified.read_bytes())
+            assert await state() == ("stale", ["app/late.js"])
+            assert await state(added_or_modified=["app/late.js"]) == ("fresh", [])
+
+            minified.write_text("var small = 1;\n")
+            os.utime(project / "app")
+            assert await state() == ("stale", ["app/bundle.js"])
+            assert await state(added_or_modified=["app/bundle.js"]) == ("fresh", [])
+            late.unlink()
+            assert await state(deleted=["app/late.js"]) == ("fresh", [])
+
+    run(main())
+
+
+def test_a_symbol_whose_name_is_in_a_file_that_an_index_skips_is_unknown_and_not_unused(
+    home: Path, project: Path
+) -> None:
+    async def main() -> None:
+        async with agent(home, project) as desk:
+
+            async def usage(name: str) -> tuple[str, str]:
+                found = (await desk.call("graph_neighbors", symbol=name))["usage"]
+                return found["status"], found["reason"]
+
+            (project / "app/odd.py").write_text("def rare():\n    pass\n\n\ndef lonely():\n    pass\n")
+            big = project / "app/big.py"
+            big.write_text("x = 1\n" * 300_000 + "use = table['rare']\n")
+            await indexed(desk, project)
+            assert (await usage("rare"))[0] == "unknown"
+            assert "app/big.py is not" in (await usage("rare"))[1]
+            assert (await usage("lonely"))[0] == "unused"
+
+            minified = project / "app/bundle.js"
+            minified.write_text("var x=" + "1+" * 6_000 + "lonely();\n")
+            await desk.call(
+                "graph_update_files", project_root=str(project), added_or_modified=["app/bundle.js"]
+            )
+            assert (await usage("lonely"))[0] == "unknown"
+            big.unlink()
+            minified.unlink()
+            await desk.call("graph_update_files", project_root=str(project), deleted=["app"])
+            assert [(await usage(name))[0] for name in ("rare", "lonely")] == ["unused", "unused"]
+
+    run(main())
+
+
 def test_a_symbol_whose_references_cannot_be_resolved_is_unknown_and_not_unused(
     home: Path, project: Path
 ) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from tracedesk.codegraph.graph.ignore import Ignore
 from tracedesk.codegraph.graph.index import takes
-from tracedesk.codegraph.graph.limits import Limits
+from tracedesk.codegraph.graph.left_out import left_out_at
+from tracedesk.codegraph.graph.limits import SNIFFED, Limits
 from tracedesk.codegraph.graph.reading import read_source
 from tracedesk.codegraph.graph.scan import ignore_of, name_flaw
 from tracedesk.codegraph.graph.store import Project
 from tracedesk.journal.sqlite import Connection
-from tracedesk.primitives.paths import Jail
+from tracedesk.primitives.paths import HOME_FILES, Jail, PathRefused
 from tracedesk.primitives.time import format
 
 SECONDS: Final = 0.1
@@ -23,6 +26,8 @@ SECONDS: Final = 0.1
 NAMED: Final = 20
 _AT_ONCE: Final = 256
 _MOST_ADDED: Final = 1_000
+_MOST_SNIFFED: Final = 50
+"""New files of which the first bytes are read: pictures and the like are none that an index takes."""
 
 _FILES: Final = (
     "SELECT path, size, mtime_ns, sha256 FROM file WHERE project = ? AND deleted = 0 ORDER BY path"
@@ -47,9 +52,12 @@ def freshness(
         some = rows[at : at + _AT_ONCE]
         changed += [row[0] for row in some if _differs(jail, project.root, limits, row)]
         checked += len(some)
-    if checked == len(rows) and _is_whole(connection, project):
-        changed += _added(jail, project, {row[0] for row in rows}, lambda: clock() > until)
-    state = "stale" if changed else "fresh" if checked == len(rows) else "unknown"
+    is_done = checked == len(rows)
+    if is_done and len(rows) < limits.files and _is_whole(connection, project):
+        seen = _Seen(connection, project, {row[0] for row in rows}, limits)
+        added, is_done = _added(jail, project, seen, lambda: clock() > until)
+        changed += added
+    state = "stale" if changed else "fresh" if is_done else "unknown"
     return {
         "state": state,
         "updated_at": format(project.updated_ns),
@@ -100,20 +108,46 @@ def _differs(jail: Jail, root: str, limits: Limits, row: tuple[str, int, int, by
     return isinstance(source, str) or hashlib.sha256(source.data).digest() != sha256
 
 
-def _added(jail: Jail, project: Project, known: set[str], until: Callable[[], bool]) -> list[str]:
-    """Files that an index would take, in folders that changed since the last one."""
-    folders = {""} | {folder for path in known for folder in _above(path)}
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Files that the graph has, and files that it looked at and left out."""
+
+    connection: Connection
+    project: Project
+    known: set[str]
+    limits: Limits
+
+    def is_new(self, path: str) -> bool:
+        """Whether an index might take a file that the graph has not: not one it left out as it is now."""
+        try:
+            info = os.lstat(f"{self.project.root}/{path}")
+        except OSError:
+            return False
+        row = left_out_at(self.connection, self.project.id, path)
+        if row is None or (row.size, row.mtime_ns) != (info.st_size, info.st_mtime_ns):
+            return stat.S_ISREG(info.st_mode)
+        return row.reason == "too_large" and info.st_size <= self.limits.file_bytes
+
+
+def _added(jail: Jail, project: Project, seen: _Seen, is_late: Callable[[], bool]) -> tuple[list[str], bool]:
+    """Files that an index would take, in folders that changed since it; and whether those are all."""
+    folders = {""} | {folder for path in seen.known for folder in _above(path)}
     ignore = ignore_of(jail, project.root)
     left = sorted(folders, reverse=True)
     found: list[str] = []
-    while left and len(found) < _MOST_ADDED and not until():
+    sniffed = 0
+    while left and len(found) < _MOST_ADDED and not is_late():
         folder = left.pop()
         for path, is_folder in _entries(project, folder, is_known=folder in folders):
             if is_folder and path not in folders and not ignore.leaves_out_folder(path):
                 left.append(path)
-            elif not is_folder and path not in known and _is_taken(path, ignore):
-                found.append(path)
-    return sorted(found)
+            elif not is_folder and path not in seen.known and _is_taken(path, ignore):
+                if not seen.is_new(path):
+                    continue
+                sniffed += 1
+                if sniffed > _MOST_SNIFFED or not _is_binary(jail, project.root, path):
+                    found.append(path)
+    return sorted(found), not left
 
 
 def _above(path: str) -> Iterator[str]:
@@ -133,9 +167,19 @@ def _entries(project: Project, folder: str, *, is_known: bool) -> Iterator[tuple
             ]
     except OSError:
         return
+    if {name for name, _, _ in found}.issuperset(HOME_FILES):
+        return
     for name, is_folder, is_link in found:
         if not is_link:
             yield (f"{folder}/{name}" if folder else name), is_folder
+
+
+def _is_binary(jail: Jail, root: str, path: str) -> bool:
+    try:
+        with jail.open_read(root, path) as file:
+            return b"\0" in file.read(SNIFFED)
+    except (PathRefused, OSError):
+        return False
 
 
 def _is_taken(path: str, ignore: Ignore) -> bool:

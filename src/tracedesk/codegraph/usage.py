@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from tracedesk.codegraph.graph.left_out import LeftOut, left_out
 from tracedesk.codegraph.graph.neighbours import around_symbol, defined
 from tracedesk.codegraph.graph.schema import ROW_BITS, file_fts
 from tracedesk.codegraph.rank.terms import match
+from tracedesk.foreign import quoted
 from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives.paths import Jail, PathRefused
 
 _LARGEST: Final = 1_000_000
+_MOST_LEFT_OUT: Final = 32_000_000
+"""Bytes of files outside of the graph in which a name is looked for."""
 _UNUSED: Final = "no other place in the indexed files has the name; users outside of them are not known"
 _USED: Final = "by references that were resolved; there may be more of them than are known"
 
@@ -49,7 +53,35 @@ def _without_references(
         )
     if _times(connection, jail, root, name, files) > _definitions(connection, project, name):
         return "unknown", "the file itself has the name in other places, in no resolved call"
+    outside = _left_out(connection, project, jail, root, name)
+    if outside is not None:
+        return (
+            "unknown",
+            f"{quoted(outside.path)} is not in the graph ({outside.reason}) and may use the name",
+        )
     return "unused", _UNUSED
+
+
+def _left_out(connection: Connection, project: int, jail: Jail, root: str, name: str) -> LeftOut | None:
+    """The first file that the graph left out and that has a name, or may have it."""
+    budget = _MOST_LEFT_OUT
+    for row in left_out(connection, project).values():
+        if row.reason == "binary":
+            continue
+        if row.size > budget or not name.isascii():
+            return row
+        budget -= row.size
+        try:
+            with jail.open_read(root, row.path) as file:
+                data = file.read(row.size + 1)
+        except (PathRefused, OSError) as problem:
+            if isinstance(problem, FileNotFoundError) or getattr(problem, "reason", "") == "missing":
+                continue
+            return row
+        # One that is written on holds more than is known of it.
+        if len(data) > row.size or name.encode() in data:
+            return row
+    return None
 
 
 def _definitions(connection: Connection, project: int, name: str) -> int:

@@ -161,6 +161,8 @@ def _nodes(connection: Connection, project: int, words: bool) -> dict[str, Any]:
         ),
         **_contents(connection, paths, symbols),
     }
+    query = "SELECT path, reason, size, mtime_ns FROM left_out WHERE project = ? ORDER BY path"
+    seen["left out"] = list(connection.execute(query, (project,)))
     if words:
         seen["words"] = sorted(_words(connection, project, paths))
     return seen

@@ -174,6 +174,21 @@ def test_a_file_of_the_earlier_form_keeps_its_projects_searchable(desk: Desk) ->
     assert desk.graph() == before
 
 
+def test_a_file_of_the_form_without_what_is_left_out_gets_it_and_keeps_its_graph(desk: Desk) -> None:
+    desk.write({"big.py": "x = 1\n" * 300_000})
+    desk.index()
+    before = desk.graph()
+    with desk.store.writing() as connection:
+        connection.execute("DROP TABLE left_out")
+    desk.store.close()
+    _mark(desk.store.path, 2)
+    desk.store = Store(desk.store.path, Here())
+    assert desk.graph() == {**before, "left out": []}
+    desk.index()
+    assert desk.graph() == before
+    assert [row[:2] for row in before["left out"]] == [("big.py", "too_large")]
+
+
 def test_readers_and_writers_that_open_an_earlier_form_at_once_migrate_it_once(desk: Desk) -> None:
     desk.index()
     with desk.store.writing() as connection:

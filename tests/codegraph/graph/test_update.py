@@ -26,6 +26,25 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         yield found
 
 
+def test_what_an_update_leaves_out_is_what_an_index_leaves_out(desk: Desk) -> None:
+    large, minified = "x = 1\n" * 300_000, "x = " + "1+" * 6_000 + "1\n"
+    desk.write({"a.py": "def a(): ...\n", "big.py": large, "lib/min.js": minified, "lib/other.js": minified})
+    desk.index()
+    for files, gone in (
+        ({"late.py": large, "a.py": large}, []),
+        ({"big.py": "def big(): ...\n"}, []),
+        ({"a.py": "def a(): ...\n"}, ["lib/min.js"]),
+        ({"lib/.gitignore": "other.js\n"}, []),
+        ({f"many/m{number}.py": "def m(): ...\n" for number in range(401)}, []),
+        ({}, ["late.py"]),
+    ):
+        desk.write(files)
+        for path in gone:
+            (desk.root / path).unlink()
+        desk.update(list(files), gone)
+        assert desk.graph() == desk.rebuilt()
+
+
 def test_edges_from_other_files_follow_what_the_called_file_defines(desk: Desk) -> None:
     edge = ("app.py:main", "lib/tools.py:work")
     assert desk.edges() == {edge}

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from tracedesk.codegraph.graph.ahead import made_ahead
 from tracedesk.codegraph.graph.change import apply
 from tracedesk.codegraph.graph.garbage import fewer_collections
+from tracedesk.codegraph.graph.left_out import LeftOut, marked, replace, unseen
 from tracedesk.codegraph.graph.limits import Limits, Skip
 from tracedesk.codegraph.graph.nodes import COUNTED, counts_of
 from tracedesk.codegraph.graph.reports import IndexReport
@@ -119,6 +120,7 @@ class _Run:
     changed: int = 0
     touched: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     """Files with the same content and a new time of writing."""
+    left_out: list[LeftOut] = field(default_factory=list[LeftOut])
     written: dict[str, int] | None = None
     """Nodes and edges of a graph that is built beside, counted as they are written."""
 
@@ -158,6 +160,7 @@ class _Run:
     def _sorted(self, outcome: Outcome) -> FileRows | None:
         if isinstance(outcome, Skipped):
             self.scanned.skip(outcome.path, outcome.reason)
+            self.leave_out(Skip(outcome.path, outcome.reason))
             return None
         self.accepted.append(outcome.path)
         if isinstance(outcome, Same):
@@ -166,6 +169,11 @@ class _Run:
             return None
         self.changed += 1
         return outcome
+
+    def leave_out(self, skip: Skip) -> None:
+        """Remember a file that is not taken, as it is now."""
+        if (row := marked(self.root, skip)) is not None:
+            self.left_out.append(row)
 
     def _count_unparsed(self) -> None:
         """Say of each extension without a grammar how many files are text alone."""
@@ -497,6 +505,9 @@ def _finish(run: _Run, connection: Connection, project: int, removed: list[str])
     _refuse_silence(connection, project, run.limits)
     now = run.clock.now_ns()
     version = put_version(connection, project, run.root, run.extractor, now)
+    for skip in unseen(run.scanned.skipped):
+        run.leave_out(skip)
+    replace(connection, project, run.left_out)
     report = run.report(connection, project, version, removed)
     query = "UPDATE project SET state = 'current', indexed_ns = ?, whole = ? WHERE id = ?"
     connection.execute(query, (now, int(run.is_whole), project))

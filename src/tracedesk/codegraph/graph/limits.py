@@ -48,7 +48,7 @@ SNIFFED: Final = 8_192
 
 DEEPEST: Final = 100
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """The number of the tables' form, in the file and in every graph version."""
 
 ROW_BITS: Final = 20

@@ -9,12 +9,15 @@ from itertools import islice
 from typing import Any, Final
 
 from tracedesk.codegraph.graph.limits import SCHEMA_VERSION as VERSION
-from tracedesk.codegraph.graph.schema import create_symbol_fts, settle, symbol_fts
+from tracedesk.codegraph.graph.schema import LEFT_OUT, create_symbol_fts, settle, symbol_fts
 from tracedesk.codegraph.rank.terms import searchable
 from tracedesk.journal.sqlite import Connection, insert
 
 OLDEST: Final = 1
 """Files of an earlier schema than this one are made anew."""
+
+_WITH_SYMBOLS: Final = 2
+"""The schema from which on symbols have a full-text table."""
 
 _ROWS_AT_ONCE: Final = 2_000
 _SYMBOLS: Final = """
@@ -29,9 +32,13 @@ def migrate(connection: Connection) -> None:
     """Bring the tables of a file to this version's schema, in one transaction."""
     with connection:
         # Another process may have done it between the look and the lock.
-        if connection.pragma("user_version") == VERSION:
+        found = connection.pragma("user_version")
+        if found == VERSION:
             return
-        for project in [row[0] for row in connection.execute("SELECT id FROM project")]:
+        connection.execute(LEFT_OUT)
+        for project in (
+            [row[0] for row in connection.execute("SELECT id FROM project")] if found < _WITH_SYMBOLS else []
+        ):
             _add_symbols(connection, project)
         connection.execute(f"PRAGMA user_version = {VERSION}")
 

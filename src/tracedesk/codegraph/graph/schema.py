@@ -20,6 +20,18 @@ APPLICATION_ID: Final = 0x54444731
 SYMBOL_REFERENCES_SYMBOL: Final = 1
 FILE_IMPORTS_FILE: Final = 2
 
+LEFT_OUT: Final = """
+CREATE TABLE IF NOT EXISTS left_out(
+  project INTEGER NOT NULL,
+  path TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  mtime_ns INTEGER NOT NULL,
+  PRIMARY KEY(project, path)
+) STRICT, WITHOUT ROWID;
+"""
+"""Files that the graph looked at and did not take, as they were then."""
+
 SCHEMA: Final = f"""
 CREATE TABLE project(
   id INTEGER PRIMARY KEY,
@@ -101,6 +113,7 @@ CREATE TABLE wanted(
   import INTEGER NOT NULL,
   PRIMARY KEY(project, stem, import)
 ) STRICT, WITHOUT ROWID;
+{LEFT_OUT}
 CREATE TABLE edge(
   kind INTEGER NOT NULL,
   src INTEGER NOT NULL,

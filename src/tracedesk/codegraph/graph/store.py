@@ -217,4 +217,5 @@ def _sweep_some(connection: Connection, project: int) -> None:
     if not ids:
         drop_fts(connection, project)
         connection.execute("DELETE FROM report WHERE project = ?", (project,))
+        connection.execute("DELETE FROM left_out WHERE project = ?", (project,))
         connection.execute("DELETE FROM project WHERE id = ?", (project,))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from tracedesk.codegraph.graph.change import apply
 from tracedesk.codegraph.graph.ignore import Ignore
 from tracedesk.codegraph.graph.index import is_large, language_for, rebuild, stopping, takes
+from tracedesk.codegraph.graph.left_out import LeftOut, clear, left_out, marked, put, unseen
 from tracedesk.codegraph.graph.limits import Limits, Skip
 from tracedesk.codegraph.graph.reports import UpdateReport
 from tracedesk.codegraph.graph.rows import FileRows, Same, Skipped, Task
@@ -40,6 +43,21 @@ class _Plan:
     absent: dict[str, None] = field(default_factory=dict[str, None])
     skipped: list[Skip] = field(default_factory=list[Skip])
     warnings: list[str] = field(default_factory=list[str])
+    left: list[str] = field(default_factory=list[str])
+    """Files that the graph leaves out, sorted."""
+    settled: dict[str, None] = field(default_factory=dict[str, None])
+    """Those of them that are looked at again, or gone."""
+    left_out: list[LeftOut] = field(default_factory=list[LeftOut])
+
+    def settle(self, path: str) -> None:
+        """Look again at a file, or at all below a folder."""
+        below = "" if path == "." else f"{path}/"
+        for first in (path, below):
+            for known in islice(self.left, bisect_left(self.left, first), None):
+                if not known.startswith(first):
+                    break
+                if known == path or known.startswith(below):
+                    self.settled[known] = None
 
 
 def update_files(
@@ -121,13 +139,14 @@ class _Update:
                 if isinstance(outcome, Skipped):
                     self._left_out(outcome, plan)
                     gone.append(outcome.path)
-        self._apply(gathered, gone)
+        self._apply(gathered, gone, plan)
         return self._report(plan)
 
     def _anew(self, plan: _Plan, workers: int | None) -> UpdateReport:
         """Too much for one short transaction: the graph is built anew beside the old one."""
         with self._store.reading() as connection:
             old = self._content(connection, self._project.id)
+            left = left_out(connection, self._project.id)
         files = sorted((old.keys() | plan.present.keys()) - plan.absent.keys())
         hints = {path: known[2] for path, known in old.items() if known[2] is not None}
         report = rebuild(
@@ -143,12 +162,20 @@ class _Update:
             clock=self._clock,
         )
         new = self._rebuilt_content()
+        self._keep_left_out([row for path, row in left.items() if path not in plan.settled])
         self._version = report.graph_version
         self._changed = [path for path, known in new.items() if known != old.get(path)]
         self._removed = [path for path in old if path not in new]
         self._same = [path for path in plan.present if path in new and new[path] == old.get(path)]
         plan.skipped.extend(skip for skip in report.skipped if skip.reason != "missing")
         return self._report(plan)
+
+    def _keep_left_out(self, rows: Sequence[LeftOut]) -> None:
+        """Files that were not named stay left out in the graph that was built anew."""
+        with self._store.writing() as connection:
+            project = project_at(connection, self._root)
+            if project is not None:
+                put(connection, project.id, rows)
 
     def _rebuilt_content(self) -> dict[str, Known]:
         with self._store.reading() as connection:
@@ -163,7 +190,13 @@ class _Update:
 
     def _left_out(self, outcome: Skipped, plan: _Plan) -> None:
         if outcome.reason != "missing":
-            plan.skipped.append(Skip(outcome.path, outcome.reason))
+            skip = Skip(outcome.path, outcome.reason)
+            plan.skipped.append(skip)
+            self._mark(skip, plan)
+
+    def _mark(self, skip: Skip, plan: _Plan) -> None:
+        if (row := marked(self._root, skip)) is not None:
+            plan.left_out.append(row)
 
     def _report(self, plan: _Plan) -> UpdateReport:
         return UpdateReport(
@@ -181,6 +214,7 @@ class _Update:
     def _plan(self, connection: Connection, entries: Iterable[str]) -> _Plan:
         plan = _Plan()
         ignore = ignore_of(self._jail, self._root)
+        plan.left = list(left_out(connection, self._project.id))
         query = "SELECT whole FROM project WHERE id = ?"
         self._is_whole = bool(next(connection.execute(query, (self._project.id,)))[0])
         for entry in dict.fromkeys(entries):
@@ -192,6 +226,7 @@ class _Update:
             mode = _mode(os.path.join(self._root, path))
             if os.path.basename(path) == ".gitignore":
                 self._plan_rules(connection, path, plan)
+            plan.settle(path)
             if mode is None:
                 self._plan_absent(connection, entry, path, plan)
             elif stat.S_ISDIR(mode):
@@ -230,9 +265,12 @@ class _Update:
             )
 
     def _plan_folder(self, connection: Connection, path: str, plan: _Plan) -> None:
+        plan.settle(path)
         scanned = scan(self._jail, self._root, [path], takes, self._limits, self._cancelled)
         plan.present.update(dict.fromkeys(scanned.files))
         plan.skipped.extend(scanned.skipped)
+        for skip in unseen(scanned.skipped):
+            self._mark(skip, plan)
         plan.warnings.extend(scanned.warnings)
         found = set(scanned.files)
         for known in self._below(connection, "" if path == "." else path):
@@ -269,8 +307,10 @@ class _Update:
 
     # --- what is written
 
-    def _apply(self, gathered: Sequence[FileRows], gone: Iterable[str]) -> None:
+    def _apply(self, gathered: Sequence[FileRows], gone: Iterable[str], plan: _Plan) -> None:
         with self._store.writing() as connection:
+            clear(connection, self._project.id, (*plan.settled, *plan.present))
+            put(connection, self._project.id, plan.left_out)
             removed = sorted(path for path in set(gone) if self._is_known(connection, path))
             if not gathered and not removed:
                 return
