@@ -119,6 +119,10 @@ def test_rows_from_before_the_calendar_are_left_out_and_the_answer_says_so(tmp_p
         ('{"t": 1}\n', "line 1: the columns must be"),
         (YAHOO + "2012-11-30,1,1,1,1,1,1\n", "line 5: date must be written as the rows before"),
         (YAHOO + "1/15/1999,1,1,1,1,1\n", "line 5: 6 cells, not 7"),
+        (
+            YAHOO + "1/16/1999,1,1,1,1,1,1\n",
+            "line 5: 1999-01-16 is not a session of the exchange (weekend); bars of a market that never",
+        ),
         (YAHOO + "1/18/1999,1,1,1,1,1,1\n", "line 5: 1999-01-18 is not a session of the exchange (Martin"),
         (YAHOO + "1/13/1999,1,1,1,1,1,1\n", "line 5: 1999-01-13 does not come after"),
         (YAHOO + "1/14/1999,1,1,1,1,0,1\n", "line 5: adjusted_close must be above zero"),

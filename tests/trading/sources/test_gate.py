@@ -39,6 +39,7 @@ from tracedesk.trading.sources.seam import (
     Quote,
     Story,
     invalid_symbol,
+    nothing_in_file,
 )
 
 # --- where a value comes from ----------------------------------------------------------------------
@@ -331,6 +332,24 @@ def test_a_denial_holds_only_if_no_other_provider_has_the_symbol(tmp_path: Path)
             else:
                 assert refused(answers["A"]).code == code
             assert second.asked == [["A"]]
+
+    asyncio.run(scene())
+
+
+def test_a_dropped_file_outranks_a_denial_and_not_what_may_pass(tmp_path: Path) -> None:
+    async def scene() -> None:
+        denial: Fetch[Quote] = Fetch({}, {"A": invalid_symbol("A")})
+        empty: Fetch[Quote] = Fetch({}, {"A": nothing_in_file("A", "a quote", "bars/A.csv", "Move on.")})
+        for acts, code in (
+            ((denial, empty), "DATA_UNAVAILABLE"),
+            ((empty, denial), "DATA_UNAVAILABLE"),
+            ((empty, DOWN, denial), "NETWORK_ERROR"),
+        ):
+            providers = [Scripted(f"p{index}", act) for index, act in enumerate(acts)]
+            desk = gate(tmp_path, ManualClock(), *providers, attempts=1)
+            error = refused((await desk.quotes(["A"], NOW, "1"))["A"])
+            assert error.code == code
+            assert ("dropped_file" in (error.details or {})) is (code == "DATA_UNAVAILABLE")
 
     asyncio.run(scene())
 

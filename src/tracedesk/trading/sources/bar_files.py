@@ -15,6 +15,7 @@ before the exchange's calendar are left out and counted.
 
 from __future__ import annotations
 
+import os
 import re
 from array import array
 from bisect import bisect_right
@@ -22,9 +23,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from tracedesk.market import calendar
 from tracedesk.primitives.money import quantise
 from tracedesk.primitives.time import DAY, MICROSECOND, MILLISECOND
 from tracedesk.trading.sources import candles, shapes, tables
@@ -63,6 +66,11 @@ _BULK: Final[Mapping[str, str]] = {f"<{name}>": name for name in COLUMNS} | {"<v
 _BULK_BESIDE: Final = frozenset(("<ticker>", "<per>", "<time>", "<openint>"))
 _KLINE: Final = ("open_time", "open", "high", "low", "close", "volume", "close_time")
 _KLINE_WIDTH: Final = 12
+
+MOST_NAMES: Final = 5_000
+"""Files of a folder among which a misnamed one is looked for."""
+_ENDINGS: Final = ".-_ ("
+"""Characters that part a symbol from the rest of a file's name."""
 
 ToDay = Callable[[str], date]
 
@@ -170,6 +178,27 @@ def files(folder: Path) -> tuple[list[Path], list[Path]]:
     for path in sorted(folder.glob("*.csv")):
         (named if shapes.SYMBOL.fullmatch(path.stem) else others).append(path)
     return named, others
+
+
+def misnamed(folder: Path, symbol: str) -> str | None:
+    """Return the name of a file that seems to have a symbol's bars, and that no symbol's name leads to.
+
+    Such are `spx.csv`, `^spx_d.csv` and `aapl.us.csv`: the symbol in small letters, or with an ending.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in islice(entries, MOST_NAMES))
+    except OSError:
+        return None
+    wanted = symbol.lstrip("^").lower()
+    return next((name for name in names if _is_near(Path(name), wanted)), None)
+
+
+def _is_near(path: Path, wanted: str) -> bool:
+    if path.suffix.lower() != ".csv" or (path.suffix == ".csv" and shapes.SYMBOL.fullmatch(path.stem)):
+        return False
+    rest = path.stem.lstrip("^").lower()
+    return rest.startswith(wanted) and rest[len(wanted) :][:1] in ("", *_ENDINGS)
 
 
 def _ends(name: str, raw: bytes) -> list[date]:
@@ -347,7 +376,10 @@ def _check_session(name: str, at: int, session: date, layout: Layout) -> None:
     except ValueError as error:
         raise BadFile(f"{name} line {at}: {error}") from None
     if reason is not None:
-        raise BadFile(f"{name} line {at}: {session} is not a session of the exchange ({reason})")
+        problem = f"{session} is not a session of the exchange ({reason})"
+        if session.weekday() >= calendar.SATURDAY:
+            problem += "; bars of a market that never closes are read as klines of Binance alone"
+        raise BadFile(f"{name} line {at}: {problem}")
 
 
 def _day(cells: Sequence[bytes], layout: Layout) -> date:

@@ -49,6 +49,7 @@ from tracedesk.trading.sources.seam import (
     Story,
     bad_file,
     invalid_symbol,
+    nothing_in_file,
     unavailable,
 )
 from tracedesk.trading.sources.tables import BadFile, File, Shelf
@@ -147,6 +148,32 @@ class Files:
         places = " or ".join(str(self._place / name) for name in names)
         return unavailable(symbol, kind, f"It was looked for in {places} in the home. Drop a file there.")
 
+    def _no_bars(self, symbol: str, kind: str, *names: str) -> ToolError:
+        """The refusal where no file of bars has the symbol's name; one that nearly has it is named."""
+        near = bar_files.misnamed(self._shelf.folder / "bars", symbol)
+        if near is None:
+            return self._nowhere(symbol, kind, *names, f"bars/{symbol}.csv")
+        remedy = (
+            f"No symbol has the name of the file {shapes.shown(near)} in {self._place}/bars in the home. If "
+            f"it has the bars of {symbol}, rename it to {symbol}.csv."
+        )
+        return nothing_in_file(symbol, kind, f"{self._place}/bars", remedy)
+
+    def _not_yet(self, symbol: str, kind: str, file: File[Bars], now_ns: int) -> ToolError:
+        """The refusal of a file without a row that is known at the clock."""
+        place, days = str(self._place / file.name), file.content.days
+        if days:
+            first, last = date.fromordinal(days[0]), date.fromordinal(days[-1])
+            remedy = (
+                f"{place} in the home has bars from {first} to {last}, and none is known at the clock, "
+                f"{format(now_ns)}. In a replay, advance_clock goes there."
+            )
+        elif file.content.left_out:
+            remedy = f"{place} in the home has no row from {file.content.hours.first} on. Give it later ones."
+        else:
+            remedy = f"{place} in the home has no rows. Give it some, or remove it."
+        return nothing_in_file(symbol, kind, place, remedy)
+
     # --- bars --------------------------------------------------------------------------------------
 
     def _bars(self, symbol: str) -> File[Bars] | None:
@@ -155,7 +182,7 @@ class Files:
     def _needed_bars(self, symbol: str, kind: str) -> File[Bars]:
         found = self._bars(symbol)
         if found is None:
-            raise self._nowhere(symbol, kind, f"bars/{symbol}.csv")
+            raise self._no_bars(symbol, kind)
         return found
 
     def _series(self, symbol: str, count: int, now_ns: int) -> Told:
@@ -163,7 +190,7 @@ class Files:
         bars, end = file.content, file.content.until(file.content.hours.ended_by(now_ns))
         first = max(0, end - max(0, count))
         if first == end:
-            raise unavailable(symbol, "daily bars", f"{file.name} has no session that closed by the clock.")
+            raise self._not_yet(symbol, "daily bars", file, now_ns)
         days = bars.days[first:end]
         series = Series(days, array("d", bars.adjusted[first:end]), bars.volumes[first:end])
         shown = {
@@ -174,17 +201,20 @@ class Files:
         return series, shown, (file,)
 
     def _history(self, symbol: str, period: str, interval: str, now_ns: int) -> Told:
+        file = self._needed_bars(symbol, "history")
         if interval in periods.INTRADAY:
             remedy = f"Dropped bars are daily: ask for interval '1d', not {interval!r}."
-            raise unavailable(symbol, f"history at {interval}", remedy)
-        file = self._needed_bars(symbol, "history")
+            raise nothing_in_file(symbol, f"history at {interval}", str(self._place / file.name), remedy)
         bars, hours = file.content, file.content.hours
         end = bars.until(hours.ended_by(now_ns))
         first = candles.first_needed(bars.days[:end], period, interval, hours.day_of(now_ns))
         daily = [_candle(bars.row(at), hours) for at in range(first, end)]
         found = candles.gather(daily, interval, hours=hours)
+        if not end:
+            raise self._not_yet(symbol, f"history over {period}", file, now_ns)
         if not found:
-            raise unavailable(symbol, f"history over {period}", _no_bars(file, end, interval))
+            remedy = _none_complete(file, end, interval)
+            raise nothing_in_file(symbol, f"history over {period}", str(self._place / file.name), remedy)
         return History(found, notes=_notes(file)), [_columns(candle) for candle in found], (file,)
 
     # --- quotes ------------------------------------------------------------------------------------
@@ -192,7 +222,7 @@ class Files:
     def _quote(self, symbol: str, now_ns: int) -> Told:
         file, bars = self._shelf.read("quotes.csv", _quotes), self._bars(symbol)
         if file is None and bars is None:
-            raise self._nowhere(symbol, "a quote", "quotes.csv", f"bars/{symbol}.csv")
+            raise self._no_bars(symbol, "a quote", "quotes.csv")
         rows = file.content.get(symbol, []) if file else []
         listed = [quote for quote in rows if quote.as_of_ns <= now_ns]
         told = _from_bars(symbol, bars.content, now_ns) if bars else None
@@ -202,9 +232,23 @@ class Files:
         if bars is not None and told is not None:
             candidates.append((told, bars))
         if not candidates:
-            raise unavailable(symbol, "a quote", "No row of it is at or before the clock.")
+            raise self._unquoted(symbol, bars, rows, now_ns)
         quote, source = max(candidates, key=lambda pair: pair[0].as_of_ns)
         return quote, _shown_quote(quote), (source,)
+
+    def _unquoted(
+        self, symbol: str, bars: File[Bars] | None, rows: Sequence[Quote], now_ns: int
+    ) -> ToolError:
+        if bars is not None:
+            return self._not_yet(symbol, "a quote", bars, now_ns)
+        if not rows:
+            return self._no_bars(symbol, "a quote", "quotes.csv")
+        place = f"{self._place}/quotes.csv"
+        remedy = (
+            f"{place} in the home quotes it from {format(rows[0].as_of_ns)} on, and the clock stands at "
+            f"{format(now_ns)}. In a replay, advance_clock goes there."
+        )
+        return nothing_in_file(symbol, "a quote", place, remedy)
 
     # --- news --------------------------------------------------------------------------------------
 
@@ -348,9 +392,7 @@ def _candle(row: Row, hours: Hours) -> Candle:
     return Candle(start_ns, row.open, row.high, row.low, row.close, row.volume, row.adjusted_close)
 
 
-def _no_bars(file: File[Bars], end: int, interval: str) -> str:
-    if not end:
-        return f"{file.name} has no session that ended by the clock."
+def _none_complete(file: File[Bars], end: int, interval: str) -> str:
     last = date.fromordinal(file.content.days[end - 1])
     return f"{file.name} has no complete bar of {interval} in it; the last session known is {last}."
 

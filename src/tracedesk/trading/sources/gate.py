@@ -27,6 +27,7 @@ from tracedesk.trading.sources import periods
 from tracedesk.trading.sources.allowance import Allowance
 from tracedesk.trading.sources.seam import (
     BAD_FILE,
+    DROPPED_FILE,
     Adjust,
     Fetch,
     History,
@@ -518,15 +519,17 @@ def _cut(answer: Answer[tuple[Story, ...]], most: int) -> Answer[tuple[Story, ..
 
 
 def _verdict(errors: list[tuple[str, ToolError]]) -> ToolError:
-    """The reason given: what ends the matter, a file to mend, what may pass, a denial, else the first one.
+    """The reason given: what ends the matter, a file to mend, what may pass, a file, a denial, the first.
 
-    No provider can deny what another may know once it can be reached again, or once its file is mended.
+    No provider can deny what another may know once it can be reached again, once its file is mended, or once
+    the clock has come to the file's rows.
     """
     final = [error for _, error in errors if error.code not in _MOVES_ON]
     unread = [error for _, error in errors if BAD_FILE in (error.details or {})]
     passing = [error for _, error in errors if error.code in _PASSING]
+    dropped = [error for _, error in errors if DROPPED_FILE in (error.details or {})]
     denial = [error for _, error in errors if error.code == "INVALID_SYMBOL"]
-    error = (final or unread or passing or denial or [errors[0][1]])[0]
+    error = (final or unread or passing or dropped or denial or [errors[0][1]])[0]
     if len(errors) == 1:
         return error
     asked = [{"provider": name, "code": each.code} for name, each in errors]

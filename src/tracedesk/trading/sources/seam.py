@@ -199,6 +199,16 @@ def unavailable(symbol: str, what: str, remedy: str) -> ToolError:
     return ToolError("DATA_UNAVAILABLE", f"{what} of {symbol!r}: none. {remedy}", _details(symbol, False))
 
 
+DROPPED_FILE: Final = "dropped_file"
+"""The detail of a refusal that names a file which is about the symbol, and has nothing to answer with."""
+
+
+def nothing_in_file(symbol: str, what: str, file: str, remedy: str) -> ToolError:
+    """The provider has a file for the symbol, in which nothing answers the question."""
+    message = f"{what} of {symbol!r}: none. {remedy}"
+    return ToolError("DATA_UNAVAILABLE", message, {**_details(symbol, False), DROPPED_FILE: file})
+
+
 BAD_FILE: Final = "file"
 """The detail of a refusal that names the file to be mended."""
 
