@@ -219,6 +219,20 @@ def test_a_split_cancels_the_orders_of_its_symbol_before_it_happens() -> None:
     assert states(happenings) == [("1", "cancelled", 0, "SPLIT"), ("2", "cancelled", 0, "SPLIT")]
 
 
+def test_own_bars_leave_positions_alone_and_end_resting_orders_at_the_first_close() -> None:
+    source = market(
+        QUIET, (50, 51, 49, 50), QUIET, actions=[Split(DAYS[1], 2, 1), Dividend(DAYS[2], Decimal(1))]
+    )
+    orders = [resting("1", at=99), resting("2", "sell", 105)]
+    happenings = plan(closing(2), [holding(10)], orders, FREE, source, replaced=frozenset("X"))
+    assert [h.kind for h in happenings] == ["order", "order", "clock"]
+    assert states(happenings) == [("1", "cancelled", 0, "OWN_BARS"), ("2", "cancelled", 0, "OWN_BARS")]
+    assert {h.clock_ns for h in happenings[:2]} == {calendar.close_ns(DAYS[0])}
+    for happening in happenings[:2]:
+        (edge,) = happening.edges
+        assert json.loads(happening.evidence)[edge.pointer.removeprefix("/")] == "own bars"
+
+
 # --- resting orders ----------------------------------------------------------------------------
 
 

@@ -46,21 +46,21 @@ def show(console: Console) -> None:
     if within is not None:
         document["replay"] = {"from": time.format(within.first_ns), "to": time.format(within.last_ns)}
         text += f"\nThe replay runs from {document['replay']['from']} to {document['replay']['to']}."
-        rows = [*_embedded_quotes(now, settings), *_file_quotes(console, now, settings)]
+        rows = [*_embedded_quotes(now, settings, within.replaced), *_file_quotes(console, now, settings)]
         document["quotes"] = {symbol: price for symbol, price, _ in rows if price}
         refused = {name: reason for name, price, reason in rows if not price}
         document |= {"refused": refused} if refused else {}
     console.answer(document, f"{text}\n\n{table(rows, ('SYMBOL', 'PRICE', 'FROM'))}" if rows else text)
 
 
-def _embedded_quotes(now: int, settings: Trading) -> list[tuple[str, ...]]:
+def _embedded_quotes(now: int, settings: Trading, replaced: frozenset[str]) -> list[tuple[str, ...]]:
     from tracedesk.market import View
     from tracedesk.primitives.time import ManualClock
 
     if "embedded" not in settings.providers.quotes:
         return []
     view = View(ManualClock(now))
-    quotes = [view.quote(symbol) for symbol in view.symbols()]
+    quotes = [view.quote(symbol) for symbol in view.symbols() if symbol not in replaced]
     return [(q.symbol, str(q.price), f"{q.basis} of {q.session}") for q in quotes]
 
 

@@ -16,6 +16,8 @@ and a move gives the same happenings however it is divided. The rules:
   (`RISK_LIMIT_EXCEEDED`). The day's loss is not judged: an order that rests was within it when it was placed.
 - Only what is priced by the embedded bars is moved by them. Positions whose last fill was priced elsewhere
   (`foreign`) get no split and no dividend, and count at their average cost.
+- Where the user's own bars have taken a symbol's place (`replaced`) nothing happens to its positions, and its
+  resting orders, agreed in embedded prices, are cancelled at the first close (`OWN_BARS`).
 - While trading is HALTED an order that would trade is cancelled; while REDUCING, one that would not bring its
   position towards zero.
 - Day orders expire at the close. The move itself comes last.
@@ -52,6 +54,7 @@ from tracedesk.trading.sources.seam import Series
 from tracedesk.trading.units import CASH_PLACES, QUANTITY_PLACES, micros, quantity
 
 SPLIT: Final = "SPLIT"
+OWN_BARS: Final = "OWN_BARS"
 INSUFFICIENT_FUNDS: Final = "INSUFFICIENT_FUNDS"
 INSUFFICIENT_POSITION: Final = "INSUFFICIENT_POSITION"
 RISK_LIMIT_EXCEEDED: Final = "RISK_LIMIT_EXCEEDED"
@@ -63,6 +66,7 @@ EVERYONE: Final = ""
 _ACTION: Final = "/action"
 _BAR: Final = "/bar"
 _VOLUMES: Final = "/volumes"
+_REPLACED: Final = "/replaced"
 
 Kind = Literal["split", "dividend", "fill", "order", "clock"]
 
@@ -102,14 +106,15 @@ def plan(
     settings: Trading,
     source: Mapping[str, Bars] | None = None,
     foreign: Iterable[tuple[str, str]] = (),
+    replaced: frozenset[str] = frozenset(),
 ) -> list[Happening]:
     """What the move brings about, first to last.
 
     Bars are the embedded ones unless others are given. `portfolios` has every account with positions or
     resting orders; `resting` is in order of placement. `foreign` names accounts and symbols whose positions
-    other providers price.
+    other providers price, and `replaced` the symbols that own bars price.
     """
-    accounts = _Accounts(portfolios, resting, settings, foreign)
+    accounts = _Accounts(portfolios, resting, settings, foreign, replaced)
     happenings: list[Happening] = []
     for edge, session in _edges(move):
         if accounts.are_idle:
@@ -143,11 +148,16 @@ class _Accounts:
         resting: Iterable[Resting],
         settings: Trading,
         foreign: Iterable[tuple[str, str]],
+        replaced: frozenset[str],
     ) -> None:
         self._portfolios = {portfolio.account: portfolio for portfolio in portfolios}
         self._resting = {each.order.id: each for each in resting}
         self._settings = settings
-        self._foreign = set(foreign)
+        self._foreign = {
+            *foreign,
+            *((account, symbol) for account in self._portfolios for symbol in replaced),
+        }
+        self._replaced = replaced
 
     @property
     def are_idle(self) -> bool:
@@ -156,7 +166,7 @@ class _Accounts:
 
     def at_open(self, market: _Market) -> Iterator[Happening]:
         """Splits and dividends whose ex-date opens."""
-        for symbol in sorted(self._symbols()):
+        for symbol in sorted(self._symbols() - self._replaced):
             for action in market.actions(symbol):
                 yield from map(self._keep, self._acted(market, symbol, action))
 
@@ -209,6 +219,9 @@ class _Accounts:
 
     def _judged(self, market: _Market, each: Resting) -> Happening | None:
         trade = each.order.trade
+        if trade.symbol in self._replaced:
+            proof = market.replaced_proof(trade.symbol)
+            return _ended(market, each, "cancelled", OWN_BARS, proof, _REPLACED)
         day = market.day(trade.symbol)
         placed_now = each.placed_ns >= calendar.open_ns(market.session)
         outcome = fills.at_close(
@@ -340,6 +353,9 @@ class _Market:
 
     def action_proof(self, symbol: str, action: Action) -> _Proof:
         return self._proof(symbol, {"action": _told(action)})
+
+    def replaced_proof(self, symbol: str) -> _Proof:
+        return self._proof(symbol, {"replaced": "own bars"})
 
     def _proof(self, symbol: str, shown: Mapping[str, Any]) -> _Proof:
         document = {

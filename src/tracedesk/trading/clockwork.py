@@ -63,7 +63,9 @@ def advance(
         move = step(_clock(writer, within))
         accounts = [writer.portfolio(account) for account in writer.accounts()]
         foreign = [(p.account, s) for p in accounts for s in p.positions if _is_foreign(ledger, p.account, s)]
-        *brought, moved = plan(move, accounts, _resting(writer), settings, foreign=foreign)
+        *brought, moved = plan(
+            move, accounts, _resting(writer), settings, foreign=foreign, replaced=within.replaced
+        )
         entries = [(_append(writer, payloads, _new(each), each.evidence), each) for each in brought]
         done = Advance(move, [*entries, (writer.head()[0] + 1, moved)])
         writer.append(_new(moved) if caller is None else _called(_new(moved), caller, done))

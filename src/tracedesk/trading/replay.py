@@ -13,7 +13,7 @@ from tracedesk.market import Move, ReplayClock, calendar, eastern
 from tracedesk.market.clock import FIRST_NS, LAST_NS
 from tracedesk.primitives import time
 from tracedesk.trading.settings import Trading
-from tracedesk.trading.sources.build import files_folder
+from tracedesk.trading.sources.build import files_folder, own_bars
 
 Step = Callable[[ReplayClock], Move]
 """Moves the clock it is given, by its own rule."""
@@ -29,10 +29,11 @@ class BadStep(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The instants that a replay may stand at."""
+    """The instants that a replay may stand at, and the symbols that own bars alone price."""
 
     first_ns: int = FIRST_NS
     last_ns: int = LAST_NS
+    replaced: frozenset[str] = frozenset()
 
     def clock(self, at_ns: int | None = None) -> ReplayClock:
         """Return a clock in this range; raises `ClockError` for an instant outside."""
@@ -56,10 +57,12 @@ def range_of(settings: Trading, home: Path) -> Range:
         return SHIPPED
     from tracedesk.trading.sources import bar_files
 
-    days = bar_files.span(files_folder(home, providers.folder)[0] / "bars")
+    folder = files_folder(home, providers.folder)[0] / "bars"
+    own, days = own_bars(providers, home), bar_files.span(folder)
+    replaced = frozenset(path.stem for path in bar_files.files(folder)[0]) if own else frozenset[str]()
     if days is None:
-        return SHIPPED
-    return Range(min(FIRST_NS, _first_ns(days[0])), max(LAST_NS, _last_ns(days[1])))
+        return Range(replaced=replaced)
+    return Range(min(FIRST_NS, _first_ns(days[0])), max(LAST_NS, _last_ns(days[1])), replaced)
 
 
 def next_open(now_ns: int) -> int | None:

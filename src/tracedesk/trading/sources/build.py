@@ -42,7 +42,7 @@ def _made(name: str, kind: str, settings: Providers, home_path: Path, system_clo
     if name.lower().startswith(_ADDRESSES):
         return _service(name, kind)
     makers: dict[str, Callable[[], Provider]] = {
-        "embedded": lambda: _embedded(system_clock),
+        "embedded": lambda: _embedded(settings, home_path, system_clock),
         "files": lambda: _files(home_path, settings.folder),
         "yahoo": lambda: _yahoo(system_clock, settings.timeout_ms),
     }
@@ -59,16 +59,26 @@ def _check_offers(provider: Provider, name: str, kind: str) -> None:
         raise BadTradingSetting(f"trading.providers.{kind} names {name!r}, which has only {offers}")
 
 
-def _embedded(system_clock: bool) -> Provider:
+def _embedded(settings: Providers, home_path: Path, system_clock: bool) -> Provider:
     from tracedesk.trading.sources.embedded import Embedded
 
-    return Embedded(is_replay=not system_clock)
+    return Embedded(is_replay=not system_clock, own_bars=own_bars(settings, home_path))
 
 
 def _files(home_path: Path, folder: str) -> Provider:
     from tracedesk.trading.sources.files import Files
 
     return Files(*files_folder(home_path, folder))
+
+
+def own_bars(settings: Providers, home_path: Path) -> Path | None:
+    """Return the folder whose files of bars price their symbols alone; None where embedded bars come first.
+
+    A file does so in every answer or in none, so `files` must be a provider of quotes and of history.
+    """
+    if "files" not in settings.quotes or "files" not in settings.history:
+        return None
+    return files_folder(home_path, settings.folder)[0] / "bars"
 
 
 def files_folder(home_path: Path, folder: str) -> tuple[Path, str]:

@@ -7,12 +7,14 @@ document with the provider, the time it tells of, the digests of the data files 
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from tracedesk.errors import ToolError
@@ -45,11 +47,22 @@ class Embedded:
     local = True
     kinds = ("quotes", "history")
 
-    def __init__(self, *, is_replay: bool = False) -> None:
-        """In a replay a share that has ended keeps its last close, so that what is held of it has a value."""
+    def __init__(self, *, is_replay: bool = False, own_bars: Path | None = None) -> None:
+        """Take the folder whose files price their symbols alone.
+
+        In a replay a share that has ended keeps its last close, so that what is held of it has a value.
+        """
         self._is_replay = is_replay
+        self._own_bars = None if own_bars is None else str(own_bars)
         self._views: OrderedDict[int, View] = OrderedDict()
         self._columns: OrderedDict[tuple[str, int, int, int], tuple[Series, Any]] = OrderedDict()
+
+    def served(self, symbols: list[str]) -> list[str]:
+        """Return the symbols that no dropped file prices; one that does not read counts too, to be named."""
+        folder = self._own_bars
+        if folder is None or not os.path.isdir(folder):
+            return symbols
+        return [symbol for symbol in symbols if not os.path.exists(f"{folder}/{symbol}.csv")]
 
     async def quotes(self, symbols: Sequence[str], now_ns: int) -> Fetch[Quote]:
         """The open of the session in progress, else the last close."""

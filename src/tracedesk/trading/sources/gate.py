@@ -6,7 +6,7 @@ questions about the same time or a little later, so none of them tells what came
 
 What a request brings is stored as a payload before anything of it is handed over, so that every value has
 bytes behind it. The next provider of a list is asked when one has nothing, does not know the symbol, cannot
-be reached, or takes no more requests.
+be reached, or takes no more requests. One that does not serve a symbol (`served`) is passed over for it.
 """
 
 from __future__ import annotations
@@ -267,7 +267,8 @@ class Gate:
         found: dict[str, Answer[T]] = {}
         refused: dict[str, list[tuple[str, ToolError]]] = {}
         for name in ask.names:
-            answers = await self._from_one(ask, name, [symbol for symbol in wanted if symbol not in found])
+            left = [symbol for symbol in wanted if symbol not in found]
+            answers = await self._from_one(ask, name, self._served(name, left))
             for symbol, answer in answers.items():
                 if isinstance(answer, Got):
                     found[symbol] = answer
@@ -278,6 +279,11 @@ class Gate:
             if len(found) == len(wanted):
                 break
         return {symbol: found.get(symbol) or self._last_resort(ask, symbol, refused) for symbol in wanted}
+
+    def _served(self, name: str, symbols: list[str]) -> list[str]:
+        """Return the symbols that the provider may be asked for, or answer from what it said before."""
+        served = getattr(self._providers[name], "served", None)
+        return symbols if served is None else served(symbols)
 
     def _last_resort(
         self, ask: _Ask[T], symbol: str, refused: Mapping[str, list[tuple[str, ToolError]]]
