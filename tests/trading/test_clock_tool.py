@@ -109,6 +109,8 @@ def test_a_step_that_cannot_be_is_refused_with_its_place_and_moves_nothing(tmp_p
         ({}, "to", "give either"),
         ({"to": "open", "by": "1d"}, "by", "give either"),
         ({"by": "1y"}, "by", "takes a span like"),
+        ({"by": "0d"}, "by", "takes a span of a minute or more"),
+        ({"by": "00m"}, "by", "such as 30m, 6h, 5d or 2w"),
         ({"to": "tomorrow"}, "to", "is not a time"),
         ({"to": "2012-12-05T10:00"}, "to", "has no zone"),
         ({"to": "2012-12-01T00:00:00Z"}, "to", "moves forward only"),

@@ -105,6 +105,7 @@ def test_the_clock_moves_by_each_of_its_ways_and_each_move_is_an_entry(shell: Sh
         (("--by", "1d", "--open"), "Say one of"),
         (("--by", "1y"), "--by takes a span like 30m, 6h, 5d or 2w, not '1y'."),
         (("--by", "-5m"), "--by takes a span"),
+        (("--by", "0d"), "--by takes a span of a minute or more, such as 30m, 6h, 5d or 2w, not '0d'."),
         (("--to", "tomorrow"), "--to:"),
         (("--to", "2012-12-05T10:00"), "--to: '2012-12-05T10:00' has no zone"),
     ],

@@ -19,6 +19,7 @@ Step = Callable[[ReplayClock], Move]
 """Moves the clock it is given, by its own rule."""
 
 _SPAN: Final = re.compile(r"([0-9]{1,5})([mhdw])")
+_SPANS: Final = "30m, 6h, 5d or 2w"
 _UNITS: Final = {"m": time.MINUTE, "h": time.HOUR, "d": time.DAY, "w": 7 * time.DAY}
 _ONE_DAY: Final = timedelta(days=1)
 
@@ -104,8 +105,10 @@ def by_span(text: str) -> Step:
     """Return the step by a span; raises `BadStep`."""
     span = _SPAN.fullmatch(text)
     if span is None:
-        raise BadStep(f"takes a span like 30m, 6h, 5d or 2w, not {text[:40]!r}")
+        raise BadStep(f"takes a span like {_SPANS}, not {text[:40]!r}")
     ns = int(span[1]) * _UNITS[span[2]]
+    if ns == 0:
+        raise BadStep(f"takes a span of a minute or more, such as {_SPANS}, not {text!r}")
     return lambda clock: clock.advance(ns)
 
 
