@@ -146,6 +146,20 @@ def test_the_running_exchange_can_be_recorded_and_the_recording_replayed(
     assert other("exchange", "stop").code == 0
 
 
+def test_people_read_where_the_book_of_a_replay_begins(tmp_path: Path) -> None:
+    cut, other = tmp_path / "cut.gz", make_shell(tmp_path)
+    with gzip.open(RECORDINGS / "btcusdt_local.gz") as source, gzip.open(cut, "wb") as out:
+        out.writelines(line for line in source if b"lastUpdateId" not in line)
+    begun = other("exchange", "serve", "--replay", cut, "--as-recorded")
+    assert begun.code == 0, begun.err
+    [book] = other("exchange", "status", "--json").json["books"]
+    row = f"BTCUSDT from the first moment with a bid and an ask, {book['at']}"
+    for told in (begun, other("exchange", "status")):
+        shown = [line.split(maxsplit=1)[1] for line in told.out.splitlines() if line.startswith("Book ")]
+        assert shown == [row]
+    assert other("exchange", "stop").code == 0
+
+
 def test_recording_a_market_in_which_nothing_happens_ends_in_time_and_says_so(tmp_path: Path) -> None:
     short, file = tmp_path / "short.gz", tmp_path / "live.gz"
     with gzip.open(RECORDINGS / "btcusdt_local.gz") as source, gzip.open(short, "wb") as out:

@@ -273,6 +273,7 @@ def _show(console: Console, figures: dict[str, Any], head: str) -> None:
         ("WebSocket API", where["ws_api"]),
         ("Source", _source(figures)),
         ("Time", figures["time"]),
+        *(("Book", _book(book)) for book in figures.get("books", ())),
         ("Sockets", str(figures["sockets"])),
     ]
     markets = [(m["symbol"], m["bid"], m["ask"], m["price"]) for m in figures["markets"]]
@@ -286,6 +287,10 @@ def _source(figures: dict[str, Any]) -> str:
     names = ", ".join(figures["recordings"])
     state = "ended" if figures["ended"] else f"{figures['seconds']} of {figures['ofSeconds']} s"
     return f"replay of {names}, {state}; queue model {figures['queue']}; orders do not move it"
+
+
+def _book(book: dict[str, str]) -> str:
+    return f"{book['symbol']} from the {book['from']}, {book['at']}"
 
 
 def _home(console: Console) -> Path:
