@@ -14,6 +14,7 @@ import pytest
 from tests.cli.conftest import COMMAND, Shell
 from tracedesk import logs
 from tracedesk.cli import tracedesk
+from tracedesk.cli.console import sentence
 from tracedesk.cli.frame import DeskGroup, run
 
 HEAVY = ("mcp", "uvicorn", "apsw", "numpy", "rich", "pydantic", "jsonschema_rs", "asyncio", "ssl")
@@ -82,6 +83,34 @@ def test_a_wrong_command_line_exits_2_and_says_what_is_right(
     assert (done.code, done.out) == (2, "")
     assert sentence in done.err
     assert "--help'." in done.err
+
+
+def test_a_refusal_that_begins_with_a_file_name_keeps_its_letters(shell: Shell) -> None:
+    for name in ("bad.json", "events"):
+        (shell.project / name).write_text("no event\n")
+        done = shell("backtest", "import", name)
+        assert done.code == 1
+        assert f"tracedesk: {name} holds no event" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence_"),
+    [
+        ("no market is open", "No market is open."),
+        ("unknown setting 'prot'; there are …", "Unknown setting 'prot'; there are …."),
+        ("bad.json holds no event.", "bad.json holds no event."),
+        ("runs/a cannot be read", "runs/a cannot be read."),
+        ("run_id is unknown", "run_id is unknown."),
+        ("exchange.mode must be sim", "exchange.mode must be sim."),
+        ("port: must be 0 to 65535", "port: must be 0 to 65535."),
+        ("max_sessions must be a number", "max_sessions must be a number."),
+        ("port must be a number", "port must be a number."),
+        ("tracedesk serve is running", "tracedesk serve is running."),
+        ("--by takes a span", "--by takes a span."),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_unless_a_name_begins_it(words: str, sentence_: str) -> None:
+    assert sentence(ValueError(words)) == sentence_
 
 
 @pytest.mark.parametrize("words", [["--json", "serv"], ["serve", "--port", "x", "--json"], ["--json"]])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -91,10 +92,37 @@ def print_json(document: str, *, err: bool = False) -> None:
     click.echo(escape_controls(document), err=err)
 
 
+_WORD: Final = re.compile(r"[a-z]+(?=('s)?,? |$)")
+
+
 def sentence(fault: Exception) -> str:
-    """The fault's own words, with a capital and a full stop."""
+    """The fault's own words with a full stop, and a capital unless a name begins them."""
     text = str(fault)
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    first = text if _begins_with_name(text) else text[:1].upper() + text[1:]
+    return first + ("" if text.endswith(".") else ".")
+
+
+def _begins_with_name(text: str) -> bool:
+    """Return whether a file, path, setting or command, or a word of the command line, begins the text."""
+    word = _WORD.match(text)
+    return word is None or word[0] in _names() or any(text.startswith(f"{given} ") for given in _given())
+
+
+def _names() -> set[str]:
+    """Plain words that are names wherever they stand: the command and its settings."""
+    from tracedesk.config import Settings
+
+    return {"tracedesk", *(field.name for field in fields(Settings))}
+
+
+def _given() -> set[str]:
+    """The values on the command line, and the files' own names without their folders."""
+    context = click.get_current_context(silent=True)
+    texts: set[str] = set()
+    for value in () if context is None else context.params.values():
+        parts = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
+        texts |= {str(part) for part in parts if isinstance(part, str | Path)}
+    return texts | {Path(text).name for text in texts}
 
 
 pass_console = click.make_pass_decorator(Console, ensure=True)
