@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import tempfile
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -13,6 +12,7 @@ from typing import Any, Final
 from tracedesk.clients import starting
 from tracedesk.config import Settings
 from tracedesk.desk import open_desk
+from tracedesk.primitives.temporary import work_folder
 from tracedesk.toolsets import built
 from tracedesk.wire.dispatch import Origin
 from tracedesk.wire.door import Silence
@@ -30,8 +30,8 @@ class SelfTestFailed(RuntimeError):
 
 def self_test() -> tuple[int, float]:
     """Ask both desks; return how many tools they serve and how long the piped one took."""
-    with tempfile.TemporaryDirectory(prefix="tracedesk-") as folder:
-        home = Path(folder, "home")
+    with work_folder() as folder:
+        home = folder / "home"
         here = asyncio.run(_ask_here(home))
         started = perf_counter()
         there = _ask_over_stdio(home)

@@ -24,12 +24,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import IO, Any, Final, Literal, cast
 from weakref import WeakKeyDictionary, finalize
 
 from tracedesk.hosts import forks
+from tracedesk.primitives.temporary import work_folder
 
 MIB: Final = 1 << 20
 KEPT: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
@@ -191,8 +191,8 @@ def run(
     more: Mapping[str, str] | None = None,
 ) -> Ended:
     """Run a program in an empty folder to its end; raises `LimitReached` with the limit in words."""
-    with TemporaryDirectory(prefix="tracedesk-") as empty:
-        variables = {"HOME": empty, "TMPDIR": empty, **(more or {})}
+    with work_folder() as empty:
+        variables = {"HOME": str(empty), "TMPDIR": str(empty), **(more or {})}
         process = start(command, limits, cwd=empty, more=variables, stderr=subprocess.PIPE)
         try:
             output, errors = _Talk(process, limits, given).to_the_end()

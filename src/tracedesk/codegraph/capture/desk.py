@@ -24,7 +24,7 @@ from tracedesk.codegraph.capture.reminder import Similar
 from tracedesk.codegraph.etg.log import Etg
 from tracedesk.codegraph.etg.read import newest_attempt
 from tracedesk.home import Home
-from tracedesk.hosts import Host, HostCall
+from tracedesk.hosts import Host, HostCall, survey
 from tracedesk.jobs import in_thread
 from tracedesk.journal import Reader
 from tracedesk.primitives.ids import uuid4
@@ -164,7 +164,7 @@ async def capturing(
     capture = Capture(home, etg, secrets, clock, needs)
     host = Host(home.path, KIND, f"{os.getpid()}-{uuid4()[:8]}", {"prompt": capture.prompt}, clock=clock)
     draining = asyncio.ensure_future(capture.keep_draining())
-    answering = asyncio.ensure_future(persist("hook answers", lambda: _serve(host)))
+    answering = asyncio.ensure_future(persist("hook answers", lambda: _serve(host, home)))
     try:
         yield capture
     finally:
@@ -173,9 +173,11 @@ async def capturing(
         await asyncio.gather(draining, answering, return_exceptions=True)
 
 
-async def _serve(host: Host) -> None:
+async def _serve(host: Host, home: Home) -> None:
     """Answer hooks; a home where no socket can be made still has its inbox drained."""
     try:
+        # A desk that was killed left its socket, and in the temporary folder the folder of it.
+        await in_thread(lambda: survey(home.path, KIND))
         await host.serve()
     except OSError as fault:
         log.warning("prompts are not told of earlier attempts: %s", fault)

@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from tracedesk.codegraph.jac.types import Graph
 from tracedesk.codegraph.refusals import invalid
 from tracedesk.errors import ToolError
 from tracedesk.hosts import confined
+from tracedesk.primitives.temporary import work_folder
 
 REMEDY: Final = (
     "Walkers need Python 3.12 or newer with jaclang: run `pip install 'tracedesk[jac]'` there, or name such "
@@ -86,8 +86,7 @@ def walk(
     """Run a walker of a `.jac` file from the project's node; `walker` names one where there are several."""
     _check_file(file)
     interpreter = python or _own_python()
-    with tempfile.TemporaryDirectory(prefix="tracedesk-walk-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with work_folder() as folder:
         module = _copy(file, folder)
         _write_graph(graph, folder / "graph.json")
         job = _job(folder, module, walker, dict(arguments or {}), limits or Limits())
