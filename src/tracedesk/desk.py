@@ -55,8 +55,8 @@ class Desk:
     started_ns: int
     states: dict[str, Any] = field(default_factory=dict[str, Any])
     """What the toolsets have opened, by name."""
-    unable: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """Toolsets that cannot run, as problems of `health`."""
+    unable: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Toolsets that cannot run, and a temporary folder without room, as problems of `health` by name."""
     storage: StorageHealth = field(init=False)
     openings: Openings = field(init=False)
     dispatch: Dispatch = field(init=False)
@@ -175,7 +175,7 @@ class Desk:
 
     def health(self) -> dict[str, Any]:
         """The desk's status, with each problem that keeps it from serving as it should and its remedy."""
-        problems = [*self.storage.problems(), *self.unable, *_failures()]  # the cause first
+        problems = [*self.storage.problems(), *self.unable.values(), *_failures()]  # the cause first
         return {"status": "degraded" if problems else "ok", "problems": problems}
 
 

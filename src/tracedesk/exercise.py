@@ -1,7 +1,7 @@
 """A small piece of each toolset's real work, done in a temporary home: proof that the toolset can run.
 
 `tracedesk doctor` does it in its own process; a desk that serves leaves it to a nice child, `python -m
-tracedesk.exercise FOLDER TOOLSET...`, which prints one line of JSON for each toolset.
+tracedesk.exercise FOLDER TOOLSET...` with limits, which prints one line of JSON for each toolset.
 """
 
 from __future__ import annotations
@@ -9,24 +9,36 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from asyncio import StreamReader, StreamReaderProtocol
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import asdict, dataclass
+from itertools import chain, repeat
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from tracedesk.errors import ToolError
+from tracedesk.hosts import confined
+from tracedesk.jobs import in_thread
 from tracedesk.primitives import json
-from tracedesk.surroundings import for_children
+from tracedesk.primitives.supervision import Supervised
+from tracedesk.primitives.temporary import held, work_folder
+from tracedesk.storage import Kind, StorageFault, temporary, temporary_fault_of
 
 NICE: Final = 19
 """How nice the child is: it must not slow what the desk does meanwhile."""
+LIMITS: Final = confined.Limits(4096 * confined.MIB, seconds=300, file_bytes=64 * confined.MIB)
+"""Limits of the child; a compiler that it starts gets no more memory."""
+PAUSES: Final = (60, 300, 1800, 3600)
+"""Seconds until what could not be exercised, or cannot run, is exercised anew; the last one repeats."""
+_OWN_VARIABLES: Final = ("HOME", "PYTHONPATH", "XDG_CACHE_HOME", "XDG_DATA_HOME")
+"""Variables by which our modules, and the packages beside them, are found."""
 _SYMBOL: Final = "BTCUSDT"
 _LEAVING: Final = 10.0
 """Seconds that the local exchange gets to end."""
+_LAST_WORDS: Final = 2_000
 _EXTRAS: Final = ("fuzz", "exchange", "codegraph")
 """Toolsets whose packages are an extra of the distribution."""
 _FUNCTION: Final = "def draw_water(bucket):\n    return bucket.fill()\n"
@@ -48,6 +60,8 @@ class Exercised:
     can_run: bool
     detail: str
     remedy: str | None = None
+    storage: Kind | None = None
+    """The fault of the temporary folder that kept it from being exercised; the toolset itself may run."""
 
 
 class CannotRun(RuntimeError):
@@ -58,19 +72,43 @@ class CannotRun(RuntimeError):
         self.remedy = remedy
 
 
+class Unfinished(RuntimeError):
+    """The child ended before it had exercised every toolset."""
+
+
 def exercise(toolset: str, folder: Path | None = None) -> Exercised:
     """Exercise one toolset in a folder, by default a temporary one; no fault of the toolset is raised."""
-    with TemporaryDirectory(prefix="tracedesk-", dir=folder, ignore_cleanup_errors=True) as own:
-        try:
-            return Exercised(toolset, True, asyncio.run(_EXERCISES[toolset](Path(own))))
-        except CannotRun as fault:
-            return Exercised(toolset, False, str(fault), fault.remedy)
-        except ImportError as fault:
-            return Exercised(toolset, False, f"{fault}", _install(toolset))
-        except ToolError as fault:
-            return Exercised(toolset, False, fault.message, _install(toolset))
-        except Exception as fault:
-            return Exercised(toolset, False, f"{type(fault).__name__}: {fault}", _install(toolset))
+    if (found := temporary(folder)) is not None:
+        return _not_exercised(toolset, found)
+    try:
+        with work_folder(folder) as own:
+            return _exercised_in(own, toolset)
+    except OSError as fault:
+        found = temporary_fault_of(fault, Path("/") if folder is None else folder)
+        if found is None:
+            raise
+        return _not_exercised(toolset, found)
+
+
+def _exercised_in(own: Path, toolset: str) -> Exercised:
+    try:
+        return Exercised(toolset, True, asyncio.run(_EXERCISES[toolset](own)))
+    except Exception as fault:
+        found = temporary_fault_of(fault, own)
+        return _cannot_run(toolset, fault) if found is None else _not_exercised(toolset, found)
+
+
+def _not_exercised(toolset: str, fault: StorageFault) -> Exercised:
+    return Exercised(toolset, False, fault.problem, fault.remedy, fault.kind)
+
+
+def _cannot_run(toolset: str, fault: Exception) -> Exercised:
+    if isinstance(fault, CannotRun):
+        return Exercised(toolset, False, str(fault), fault.remedy)
+    if isinstance(fault, ImportError):
+        return Exercised(toolset, False, f"{fault}", _install(toolset))
+    detail = fault.message if isinstance(fault, ToolError) else f"{type(fault).__name__}: {fault}"
+    return Exercised(toolset, False, detail, _install(toolset))
 
 
 def _install(toolset: str) -> str:
@@ -210,47 +248,104 @@ async def _asked(
 
 @asynccontextmanager
 async def in_background(
-    toolsets: Iterable[str], tell: Callable[[Exercised], None]
+    toolsets: Iterable[str], tell: Callable[[Exercised], None], pauses: Sequence[float] = PAUSES
 ) -> AsyncGenerator[Callable[[], None]]:
-    """Yield a function that begins to exercise toolsets in a nice child; `tell` gets each that cannot run.
+    """Yield a function that begins to exercise toolsets in a nice child; `tell` gets each outcome.
 
-    The child and its folder are gone when the body has ended.
+    Toolsets that cannot run, or could not be exercised, are exercised anew after each of the pauses. The
+    child and its folder are gone when the body has ended.
     """
     loop, work = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+    waits = chain(pauses, repeat(pauses[-1]))
     try:
-        yield lambda: work.add(loop.create_task(_watched(tuple(toolsets), tell)))
+        yield lambda: work.add(loop.create_task(_supervised(list(toolsets), tell, waits)))
     finally:
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
 
 
-async def _watched(toolsets: tuple[str, ...], tell: Callable[[Exercised], None]) -> None:
-    with TemporaryDirectory(prefix="tracedesk-", ignore_cleanup_errors=True) as folder:
-        command = (sys.executable, "-P", "-m", "tracedesk.exercise", folder, *toolsets)
-        child = await asyncio.create_subprocess_exec(
-            *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, env=for_children()
+async def _supervised(left: list[str], tell: Callable[[Exercised], None], waits: Iterator[float]) -> None:
+    """Exercise toolsets until each of them can run; `health` shows a failure of the exercises themselves."""
+    supervised = Supervised("exercise of toolsets")
+
+    def heard(done: Exercised) -> None:
+        tell(done)
+        if done.can_run:
+            left.remove(done.toolset)
+
+    try:
+        while left:
+            with supervised.round():
+                await _round(tuple(left), heard)
+            if left:
+                # One whose exercise ends the child must not keep the others from theirs.
+                left.append(left.pop(0))
+                await asyncio.sleep(next(waits))
+    finally:
+        supervised.forget()
+
+
+async def _round(toolsets: tuple[str, ...], tell: Callable[[Exercised], None]) -> None:
+    """Exercise each toolset once; raises what keeps the child from it, unless it is the temporary folder."""
+    try:
+        if (found := await in_thread(temporary)) is None:
+            with work_folder() as folder:
+                await _by_child(folder, toolsets, tell)
+            return
+    except OSError as problem:
+        found = temporary_fault_of(problem, Path("/"))
+        if found is None:
+            raise
+    for toolset in toolsets:
+        tell(_not_exercised(toolset, found))
+
+
+async def _by_child(folder: Path, toolsets: tuple[str, ...], tell: Callable[[Exercised], None]) -> None:
+    own = {name: os.environ[name] for name in _OWN_VARIABLES if name in os.environ}
+    command = confined.python("tracedesk.exercise", str(folder), *toolsets)
+    with (folder / "errors").open("w+b") as errors:
+        child = confined.start(
+            command,
+            LIMITS,
+            cwd=folder,
+            more={**own, "TMPDIR": str(folder)},
+            stdin=subprocess.DEVNULL,
+            stderr=errors,
         )
-        assert child.stdout is not None
+        answered = 0
         try:
-            async for line in child.stdout:
-                done = Exercised(**json.loads(line))
-                if not done.can_run:
-                    tell(done)
+            async with asyncio.timeout(LIMITS.seconds):
+                async for line in _lines(child):
+                    tell(Exercised(**json.loads(line)))
+                    answered += 1
         finally:
-            await asyncio.shield(_ended(child))
+            status = await asyncio.shield(_ended(child))
+        if answered < len(toolsets):
+            errors.seek(0)
+            words = errors.read()[-_LAST_WORDS:].decode(errors="replace")
+            raise Unfinished(f"it ended with {status} while it exercised {toolsets[answered]}: {words}")
 
 
-async def _ended(child: Process) -> None:
+async def _lines(child: subprocess.Popen[bytes]) -> AsyncGenerator[bytes]:
+    """What the child prints, to its end."""
+    reader = StreamReader()
+    assert child.stdout is not None
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: StreamReaderProtocol(reader), child.stdout
+    )
+    with closing(transport):
+        async for line in reader:
+            yield line
+
+
+async def _ended(child: subprocess.Popen[bytes]) -> int:
     """End the child: it is asked first, for it has to end what it has started."""
     with suppress(ProcessLookupError):
         child.terminate()
-    try:
-        async with asyncio.timeout(_LEAVING):
-            await child.wait()
-    except TimeoutError:
-        child.kill()
-        await child.wait()
+    with suppress(subprocess.TimeoutExpired):
+        await in_thread(lambda: child.wait(_LEAVING))
+    return confined.end(child)
 
 
 def _leave(number: int, frame: object) -> None:
@@ -263,8 +358,9 @@ def main(words: Iterable[str]) -> None:
     signal.signal(signal.SIGTERM, _leave)
     os.nice(NICE)
     folder, *toolsets = words
-    for toolset in toolsets:
-        print(json.dumps(asdict(exercise(toolset, Path(folder)))).decode(), flush=True)
+    with held(Path(folder)):
+        for toolset in toolsets:
+            print(json.dumps(asdict(exercise(toolset, Path(folder)))).decode(), flush=True)
 
 
 if __name__ == "__main__":

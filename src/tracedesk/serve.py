@@ -7,8 +7,10 @@ import gc
 import logging
 import signal
 import socket
+import tempfile
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tracedesk import logs
@@ -19,9 +21,11 @@ from tracedesk.toolsets import TOOLSETS
 
 if TYPE_CHECKING:
     from tracedesk.desk import Desk
+    from tracedesk.exercise import Exercised
 
 log = logging.getLogger(__name__)
 
+_TEMPORARY: Final = "temporary folder"
 _DATABASES: Final = 16 << 20
 """Bytes that all databases of a desk keep in memory, as far as they can do with less."""
 
@@ -197,15 +201,36 @@ async def _exercising(desk: Desk, wanted: bool) -> AsyncGenerator[Callable[[], N
     if not wanted:
         yield lambda: None
         return
-    from tracedesk.exercise import Exercised, in_background
-
-    def cannot_run(done: Exercised) -> None:
-        log.error("%s cannot run: %s. %s", done.toolset, done.detail.rstrip("."), done.remedy)
-        desk.unable.append({"what": f"The toolset {done.toolset} cannot run.", "remedy": done.remedy})
+    from tracedesk.exercise import in_background
 
     names = [toolset.name for toolset in desk.registry.toolsets if toolset.name in TOOLSETS]
-    async with in_background(names, cannot_run) as begin:
+    async with in_background(names, partial(note, desk)) as begin:
         yield begin
+
+
+def note(desk: Desk, done: Exercised) -> None:
+    """Log the outcome of an exercise where it is news, and have `health` show what is wrong now."""
+    if done.storage is not None:
+        problem = {"what": f"{done.detail}.", "remedy": done.remedy}
+        if desk.unable.get(_TEMPORARY) != problem:
+            log.error("%s (%s). %s No toolset was tried out.", done.detail, _temporary(), done.remedy)
+        desk.unable[_TEMPORARY] = problem
+        return
+    desk.unable.pop(_TEMPORARY, None)
+    before = desk.unable.pop(done.toolset, None)
+    if done.can_run:
+        if before is not None:
+            log.info("%s can run again", done.toolset)
+        return
+    if before is None:
+        log.error("%s cannot run: %s. %s", done.toolset, done.detail.rstrip("."), done.remedy)
+    desk.unable[done.toolset] = {"what": f"The toolset {done.toolset} cannot run.", "remedy": done.remedy}
+
+
+def _temporary() -> str:
+    with suppress(FileNotFoundError):
+        return tempfile.gettempdir()
+    return "none is found"
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from tracedesk.journal.sqlite import (
     AuthError,
@@ -35,12 +35,26 @@ _REMEDIES: Final[dict[Kind, str]] = {
     "NOT_PERMITTED": "Give the folder to this user, or choose another home with --home.",
     "DISK_FAULT": "Check the disk and the system's log, then try again.",
 }
+_TEMPORARY: Final[dict[Kind, str]] = {
+    "DISK_FULL": "The temporary folder has no room left",
+    "READ_ONLY": "The temporary folder is on a read-only disk",
+    "NOT_PERMITTED": "The temporary folder cannot be written by this user",
+    "DISK_FAULT": "The temporary folder cannot be read or written",
+}
+_ELSEWHERE: Final = "Set TMPDIR to another folder, which this user can write, and start again."
 _ERRNOS: Final[dict[int | None, Kind]] = {
     errno.ENOSPC: "DISK_FULL",
     errno.EDQUOT: "DISK_FULL",
     errno.EROFS: "READ_ONLY",
     errno.EIO: "DISK_FAULT",
 }
+_LAST_WORDS: Final[dict[str, Kind]] = {
+    "database or disk is full": "DISK_FULL",
+    os.strerror(errno.ENOSPC): "DISK_FULL",
+    os.strerror(errno.EDQUOT): "DISK_FULL",
+    os.strerror(errno.EROFS): "READ_ONLY",
+}
+"""Words of SQLite and the system with which another process ends that met such a fault."""
 _VAGUE: Final = (CantOpenError, DiskIOError, AuthError)
 """SQLite's errors that say too little: the disk itself is asked for the cause.
 
@@ -48,21 +62,26 @@ A statement that is compiled anew after a failed write can end in AuthError, for
 """
 _LEAST: Final = 65_536
 """Bytes that a commit needs at least, with its log and shared memory."""
+_WORKING: Final = 2 << 20
+"""Bytes that a home in the temporary folder needs: an exercise took at most 0.5 MB."""
 _AGAIN_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class StorageFault:
-    """The reason why a home cannot be written, and the remedy."""
+    """The reason why a home, or the temporary folder, cannot be written, and the remedy."""
 
     kind: Kind
+    is_temporary: bool = False
 
     @property
     def problem(self) -> str:
-        return _PROBLEMS[self.kind]
+        return (_TEMPORARY if self.is_temporary else _PROBLEMS)[self.kind]
 
     @property
     def remedy(self) -> str:
+        if self.is_temporary:
+            return f"Make room there. Or: {_ELSEWHERE}" if self.kind == "DISK_FULL" else _ELSEWHERE
         return _REMEDIES[self.kind]
 
     @property
@@ -86,14 +105,40 @@ def fault_of(problem: BaseException, home: Path) -> StorageFault | None:
     return None
 
 
+def temporary(folder: Path | None = None) -> StorageFault | None:
+    """Return the fault that keeps a home from being made in the temporary folder; None where it can be."""
+    try:
+        found = probe(folder or Path(tempfile.gettempdir()), _WORKING)
+    except FileNotFoundError:  # Python knows no folder that takes a file
+        found = StorageFault("NOT_PERMITTED")
+    return None if found is None else StorageFault(found.kind, is_temporary=True)
+
+
+def temporary_fault_of(problem: BaseException, folder: Path) -> StorageFault | None:
+    """The temporary folder's fault behind an exception of work in that folder; None for any other."""
+    from tracedesk.errors import ToolError
+
+    if isinstance(problem, ToolError):
+        kind: Any = (problem.details or {}).get("kind")
+        if kind in get_args(Kind):
+            return StorageFault(kind, is_temporary=True)
+    found = fault_of(problem, folder) or _in_words(str(problem)) or temporary(folder)
+    return None if found is None else StorageFault(found.kind, is_temporary=True)
+
+
+def _in_words(text: str) -> StorageFault | None:
+    faults = (StorageFault(kind) for words, kind in _LAST_WORDS.items() if words in text)
+    return next(faults, None)
+
+
 def is_of_disk(problem: OSError) -> bool:
     """Return whether the system says that the disk takes nothing, or nothing now."""
     return problem.errno in _ERRNOS
 
 
-def probe(home: Path) -> StorageFault | None:
-    """Try to write a little to the home; return the fault that this meets."""
-    found = glance(home)
+def probe(home: Path, least: int = _LEAST) -> StorageFault | None:
+    """Try to write a little to the home; return the fault that this meets, or that too few bytes are left."""
+    found = glance(home, least)
     if found is not None:
         return found
     try:
@@ -106,7 +151,7 @@ def probe(home: Path) -> StorageFault | None:
     return None
 
 
-def glance(home: Path) -> StorageFault | None:
+def glance(home: Path, least: int = _LEAST) -> StorageFault | None:
     """Ask the file system for what it says of itself, without writing."""
     try:
         disk = os.statvfs(_folder(home))
@@ -115,7 +160,7 @@ def glance(home: Path) -> StorageFault | None:
     if disk.f_flag & os.ST_RDONLY:
         return StorageFault("READ_ONLY")
     # A file system that counts no blocks has no bound to reach.
-    if disk.f_blocks and disk.f_bavail * disk.f_frsize < _LEAST:
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < least:
         return StorageFault("DISK_FULL")
     return None
 

@@ -27,6 +27,7 @@ CHECKS = (
     "disk",
     "tokens",
     "port",
+    "temporary",
     "toolsets",
     *TOOLSETS,
     "clients",

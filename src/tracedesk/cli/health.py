@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -48,7 +49,7 @@ def examine(home: Path | None) -> Iterator[Finding]:
     yield from _python()
     yield from _packages()
     yield judged
-    for check in (_home, _space, _rollback, _tokens, _port, _toolsets, _clients, _protocol):
+    for check in (_home, _space, _rollback, _tokens, _port, _temporary, _toolsets, _clients, _protocol):
         yield from _guarded(check, settings)
 
 
@@ -64,7 +65,7 @@ def _guarded(check: Check, settings: Settings) -> Iterator[Finding]:
         disk = fault_of(fault, settings.home)
         if disk is not None:
             # The home's own finding says so: what could not be looked at for it is no second illness.
-            yield Finding(name, "warn", f"not checked: {disk.problem[0].lower()}{disk.problem[1:]}")
+            yield Finding(name, "warn", _not_checked(disk.problem))
         elif isinstance(fault, OSError):
             yield Finding(name, "fail", describe(fault))
         else:
@@ -292,6 +293,28 @@ def _port(settings: Settings) -> Iterator[Finding]:
         yield Finding("port", "warn", f"{where} is held by another program", remedy)
 
 
+def _temporary(_: Settings) -> Iterator[Finding]:
+    """The folder in which toolsets are exercised; a toolset is not broken where only this one is full."""
+    from tracedesk.storage import temporary
+
+    found = temporary()
+    if found is None:
+        yield Finding("temporary", "ok", f"{tempfile.gettempdir()} takes files")
+    else:
+        yield Finding("temporary", "fail", f"{found.problem}{_named_temporary()}", found.remedy)
+
+
+def _named_temporary() -> str:
+    try:
+        return f": {tempfile.gettempdir()}"
+    except FileNotFoundError:
+        return ""
+
+
+def _not_checked(problem: str) -> str:
+    return f"not checked: {problem[0].lower()}{problem[1:]}"
+
+
 def _toolsets(settings: Settings) -> Iterator[Finding]:
     from tracedesk.toolsets import TOOLSETS, UnknownToolset, built, check
 
@@ -314,6 +337,8 @@ def _exercised(name: str) -> Finding:
     done = exercise(name)
     if done.can_run:
         return Finding(name, "ok", done.detail)
+    if done.storage is not None:
+        return Finding(name, "warn", _not_checked(done.detail), done.remedy)
     return Finding(name, "fail", f"cannot run: {done.detail}", done.remedy)
 
 
@@ -348,7 +373,11 @@ def _client(mention: Any) -> Finding:
 
 def _protocol(settings: Settings) -> Iterator[Finding]:
     from tracedesk.cli.selftest import SelfTestFailed, self_test
+    from tracedesk.storage import temporary
 
+    if (found := temporary()) is not None:
+        yield Finding("protocol", "warn", _not_checked(found.problem))
+        return
     try:
         tools, seconds = self_test()
     except SelfTestFailed as fault:
