@@ -18,8 +18,9 @@ def doctor(console: Console) -> int:
     """Check this installation, its home and its clients.
 
     Looks at Python and packages, settings, the home with its permissions and space, tokens, the port, the
-    temporary folder, and client configurations. Each toolset does a piece of its work in a temporary home: it parses a file,
-    runs a contract, starts and stops the local exchange, reads a bar. Then a desk of its own is asked.
+    temporary folder, and client configurations. Each toolset does a piece of its work in a temporary
+    home: it parses a file, runs a contract, starts and stops the local exchange, reads a bar. Then a desk
+    of its own is asked.
     Exit code 1 means that something is broken; warnings do not count.
     """
     findings = tuple(examine(console.home))
