@@ -236,8 +236,9 @@ class _Declarations:
 
 def _value(path: str, match: re.Match[str]) -> int | bool:
     text = match[4].strip("\"'*/;")
+    key = f"{quoted(path)}: forge-config {match[3]}"
     if match[3].replace("-", "_") in ("fail_on_revert", "allow_internal_expect_revert"):
         if text not in ("true", "false"):
-            raise bad(f"{path}: forge-config {match[3]}", f"true or false, not {named(text[:40])}")
+            raise bad(key, f"true or false, not {named(text[:40])}")
         return text == "true"
-    return max(1, whole(f"{path}: forge-config {match[3]}", text, _MOST_RUNS))
+    return max(1, whole(key, text, _MOST_RUNS))

@@ -18,8 +18,30 @@ from tracedesk.fuzz.reach import ANYWHERE, LARGEST_SETTINGS, Reach
 NAME: Final = "foundry.toml"
 SECTIONS: Final = ("fuzz", "invariant")
 """Tables that may stand alone or inside a profile; the profile's own values come first."""
+_MOST_PARTS: Final = 16
+"""Parts of a key."""
+_MOST_KEYS: Final = 10_000
+"""Parts of keys, tables and lists in all."""
+_DEEPEST: Final = 64
+_NO_MARKS: Final = re.compile(
+    "|".join(
+        (
+            # Texts: one without an end goes on to the end; two quotes may come before the three that close.
+            r'"""(?:[^"\\]|\\.|"(?!""))*+"{0,5}',
+            r"'''(?:[^']|'(?!''))*+'{0,5}",
+            r'"(?:[^"\\\n]|\\.)*+"?',
+            r"'[^'\n]*+'?",
+            r"#[^\n]*+",
+            r"""[^\[\]{}.=,\n"'#]++""",
+        )
+    ),
+    re.DOTALL,
+)
+"""All but the marks that make keys, tables and lists, and those between them."""
+_PLACE: Final = re.compile(r"at line ([0-9]{1,9}), column [0-9]{1,9}\)$")
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _MOST_GLOBS: Final = 256
+_LONGEST_GLOB: Final = 1_000
 _NUMBER: Final = re.compile(r"0x[0-9a-fA-F]{1,64}|[0-9][0-9_]{0,80}")
 
 
@@ -108,11 +130,38 @@ def read(root: Path, reach: Reach = ANYWHERE) -> Profile:
 
 def _document(data: bytes) -> dict[str, Any]:
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise CompileError("BAD_PROJECT", f"{NAME}: is not UTF-8; save it as UTF-8.") from None
-    except (ValueError, RecursionError) as fault:
-        raise CompileError("BAD_PROJECT", f"{NAME}: not TOML: {fault}") from None
+    _refuse_bombs(text)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        # The parser's own words repeat keys of the file.
+        place = _PLACE.search(str(fault))
+        where = f" at line {place[1]}" if place else ""
+        raise CompileError("BAD_PROJECT", f"{NAME}: is not TOML{where}. Correct it.") from None
+    except (ValueError, RecursionError):
+        raise CompileError("BAD_PROJECT", f"{NAME}: has a number or date that is none. Correct it.") from None
+
+
+def _refuse_bombs(text: str) -> None:
+    """Refuse keys that would take the machine: the parser's work and memory grow with the square of one."""
+    marks = _NO_MARKS.sub("", text)
+    if "." * _MOST_PARTS in marks:
+        raise _bomb(f"a key of more than {_MOST_PARTS} parts")
+    if sum(map(marks.count, ".=[{")) > _MOST_KEYS:
+        raise _bomb(f"more than {_MOST_KEYS:,} keys, tables and lists")
+    depth = deepest = 0
+    for mark in marks:
+        depth += (mark in "[{") - (mark in "]}")
+        deepest = max(deepest, depth)
+    if deepest > _DEEPEST:
+        raise _bomb(f"more than {_DEEPEST} lists and tables in each other")
+
+
+def _bomb(problem: str) -> CompileError:
+    return CompileError("BAD_PROJECT", f"{NAME}: has {problem}; make it simpler.")
 
 
 def _table(document: Mapping[str, Any], key: str, before: str = "") -> dict[str, Any]:
@@ -137,6 +186,8 @@ class Skips:
         """Globs as forge reads them: `*` crosses folders, `{a,b}` is either, `test` is an ending."""
         aliases = {"test": ".t.sol", "tests": ".t.sol", "script": ".s.sol", "scripts": ".s.sol"}
         words = tuple(aliases.get(pattern, pattern) for pattern in patterns)
+        if len(words) > _MOST_GLOBS or any(len(word) > _LONGEST_GLOB for word in words):
+            raise _too_many()
         globs = [one for word in words for one in _alternatives(word)]
         if len(globs) > _MOST_GLOBS:
             raise _too_many()
@@ -154,6 +205,9 @@ def _alternatives(pattern: str) -> Iterator[str]:
     for _ in range(2 * _MOST_GLOBS):
         if not waiting:
             return
+        # Each makes one glob at least, and one pair of braces may hold hundreds of words.
+        if len(waiting) > _MOST_GLOBS:
+            break
         current = waiting.pop()
         match = _BRACES.search(current)
         if match is None:
@@ -166,4 +220,4 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 
 def _too_many() -> CompileError:
-    return bad("skip", f"a list of at most {_MOST_GLOBS} globs")
+    return bad("skip", f"a list of at most {_MOST_GLOBS} globs of at most {_LONGEST_GLOB} characters")
