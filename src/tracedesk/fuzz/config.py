@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import reprlib
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
@@ -29,6 +30,9 @@ _POWER: Final = re.compile(r"([0-9]+)(?:\.([0-9]+))?[eE]\+?([0-9]{1,3})")
 LARGEST: Final = 1 << 18
 """Bytes of a configuration file."""
 _DEEPEST: Final = 16
+_MOST: Final = 20_000
+"""Values, keys, and beginnings and ends of lists."""
+_TEXTS: Final = (None, "!", "tag:yaml.org,2002:str")
 _BARE: Final = 4_000
 """Characters of a value without quotes, unless it is hex."""
 _UNKNOWN: Final = 20
@@ -364,15 +368,18 @@ _IGNORED: Final[Mapping[str, str]] = {
 def read(path: Path, base: Config | None = None) -> Reading:
     """The configuration in a YAML file, over `base`; paths in it are relative to its folder."""
     try:
-        with path.open("rb") as file:
+        # A pipe would let its reader wait, and a device has no end.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise invalid("BAD_CONFIG", f"config: {quoted(path.name)} is not a regular file; name one.")
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
-            message = f"config: {path.name} is larger than {LARGEST} bytes; name an echidna.yaml."
+            message = f"config: {quoted(path.name)} is larger than {LARGEST} bytes; name an echidna.yaml."
             raise invalid("BAD_CONFIG", message)
         text = data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as fault:
-        raise invalid("BAD_CONFIG", f"config: {path.name} cannot be read: {_why(fault)}.") from None
-    reading = parse(text, path.name, base)
+        raise invalid("BAD_CONFIG", f"config: {quoted(path.name)} cannot be read: {_why(fault)}.") from None
+    reading = parse(text, quoted(path.name), base)
     here = path.absolute().parent
     return replace(reading, config=_anchored(reading.config, here))
 
@@ -407,7 +414,7 @@ def _document(text: str, name: str) -> dict[str, Any]:
         place = getattr(fault, "problem_mark", None)
         where = f" at line {place.line + 1}" if place is not None else ""
         raise invalid("BAD_CONFIG", f"config: {name} is not YAML{where}. Correct it.") from None
-    except (ValueError, RecursionError):
+    except (ValueError, OverflowError, RecursionError):
         message = f"config: {name} has a number or date that is none, or nests too deeply. Correct it."
         raise invalid("BAD_CONFIG", message) from None
     if document is None:
@@ -419,9 +426,11 @@ def _document(text: str, name: str) -> dict[str, Any]:
 
 
 def _refuse_bombs(yaml: Any, text: str, name: str) -> None:
-    """What a short file may spell and no memory or patience holds: aliases, depth, endless numbers."""
+    """What a short file may spell and no memory or patience holds: aliases, depth, size, endless numbers."""
     depth = 0
-    for event in yaml.parse(text, Loader=_loader(yaml)):
+    for count, event in enumerate(yaml.parse(text, Loader=_loader(yaml))):
+        if count > _MOST:
+            raise invalid("BAD_CONFIG", f"config: {name} has more than {_MOST:,} values; make it simpler.")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         problem = _bomb(yaml, event, depth)
         if problem is not None:
@@ -434,7 +443,8 @@ def _bomb(yaml: Any, event: Any, depth: int) -> str | None:
         return f"the alias *{_brief(event.anchor)}"
     if depth > _DEEPEST:
         return f"more than {_DEEPEST} lists in each other"
-    is_bare = isinstance(event, yaml.ScalarEvent) and event.implicit[0]
+    # A tag makes numbers of what stands in quotes too.
+    is_bare = isinstance(event, yaml.ScalarEvent) and (event.implicit[0] or event.tag not in _TEXTS)
     if is_bare and len(event.value) > _BARE and not event.value.startswith("0x"):
         return f"more than {_BARE} characters without quotes"
     return None
