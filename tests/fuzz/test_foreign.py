@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,13 @@ from tests.fixtures.injections import INJECTIONS, ORDERS
 from tests.fuzz import desks
 from tests.support import BOUND, run, until
 from tracedesk.errors import ToolError
-from tracedesk.fuzz import config, corpus_files
+from tracedesk.foreign import quoted
+from tracedesk.fuzz import config, corpus_files, foundry_toml, suite_report
 from tracedesk.fuzz.building import options
 from tracedesk.fuzz.compile import compile_project
+from tracedesk.fuzz.foundry_settings import inline
+from tracedesk.fuzz.result import verdict
+from tracedesk.fuzz.suites import Outcome
 from tracedesk.fuzz.told import Told
 
 NAMES = ["".join(filter(str.isascii, order.title())).replace(" ", "_") for order in ORDERS[:9]]
@@ -126,6 +131,18 @@ def test_a_hostile_project_is_refused_in_the_desks_own_words(tmp_path: Path) -> 
                     compile_project(folder)
                 except ToolError as refused:
                     found += [(key, *each) for each in spoken({"message": refused.message}, {})]
+        for toml in (f"[{text}]\n[{text}]\n", f"{text}.a = 1\n{text} = 2\n", f"a = 1\n[a.{text}]\n"):
+            _refused(found, "toml", partial(_toml, tmp_path, toml))
+        comment = "contract A {\n/// forge-config: default.fuzz.runs = -7\nfunction testFuzz_x() public {}\n}"
+        _refused(found, "inline", partial(inline, comment, f"{order}.sol"))
+        for kind, status in (("unit", "failed"), ("setup", "failed"), ("fuzz", "undecided")):
+            reason = f"Error({text})" if kind == "unit" else f"the deployment failed: {quoted(order)}"
+            row = {"name": "test_x()", "kind": kind, "status": status, "reason": reason}
+            lines = list(suite_report.details(Outcome("a.t.sol:A", (row,), 0.1)))
+            found += [("details", *each) for each in spoken({"text": lines}, {})]
+        for reason in (f"Error({text})", f"AssertionFailed({text})", f"assertion failed: {order}"):
+            said = verdict({"type": "property", "status": "failed", "reason": reason})
+            found += [("verdict", *each) for each in spoken({"text": said}, {})]
         for value in (order, [order], {order: 1}):
             _refused(found, "told", Told(value, f"{order}.json", "a").number)
         for key in ("workers", "testMode", "deployer", "cryticArgs", "prefix", "coverage", "filterFunctions"):
@@ -147,6 +164,11 @@ def test_a_hostile_project_is_refused_in_the_desks_own_words(tmp_path: Path) -> 
             except ValueError as refused:
                 found += [("corpus", *each) for each in spoken({"message": str(refused)}, {})]
     assert distinct(found) == {}, "\n".join(map(str, distinct(found).items()))
+
+
+def _toml(folder: Path, text: str) -> None:
+    (folder / "foundry.toml").write_text(text, "utf-8")
+    foundry_toml.read(folder)
 
 
 def spoken_warnings(reading: config.Reading) -> list[tuple[str, str, str]]:

@@ -184,6 +184,7 @@ def shrink(
     """Make a recorded sequence that breaks a test of the contract at PATH as short as it gets."""
     from tracedesk.fuzz import corpus_files, reproducers
     from tracedesk.fuzz.outputs import write_report
+    from tracedesk.fuzz.result import because
 
     bench = _bench(console, path, contract, file, trusted)
     [(_, given)] = _sequences(console, bench, (sequence,))
@@ -193,7 +194,7 @@ def shrink(
     if out is not None:
         write_report(out, corpus_files.write(shrunk["sequence"]))
     facts = {"test": broken, "reason": shrunk["reason"], "from": len(given), "to": len(calls), "calls": calls}
-    head = f"{broken}: {len(given)} calls became {len(calls)} ({shrunk['reason']})"
+    head = f"{broken}: {len(given)} calls became {len(calls)} ({because(shrunk['reason'] or '')})"
     console.answer(facts, "\n".join((head, *(f"  {row['call']}" for row in calls))))
 
 
@@ -407,17 +408,18 @@ def _test_id(bench: Bench, name: str) -> str:
 
 
 def _replay_lines(replayed: list[tuple[str, dict[str, Any]]]) -> Generator[str]:
+    from tracedesk.fuzz.result import because
     from tracedesk.fuzz.unsupported import words
 
     for name, outcome in replayed:
         yield name
         for row in outcome["transactions"]:
-            reason = f": {row['reason']}" if row.get("reason") else ""
+            reason = f": {because(row['reason'])}" if row.get("reason") else ""
             yield f"  {row['call']}  {row['status']}{reason}, gas {row['gasUsed']}"
         for line in outcome.get("trace", ()):
             yield f"    {line}"
         for failure in outcome["failures"]:
-            yield f"  breaks {failure['test']} ({failure.get('reason', '')})"
+            yield f"  breaks {failure['test']} ({because(failure.get('reason') or '')})"
         for row in outcome.get("unsupported", ()):
             yield f"  cannot judge {row['test']}: {words(row['names'])} is not supported"
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from tracedesk.foreign import quoted
 from tracedesk.fuzz import native, reproducers
 from tracedesk.fuzz.answers import FAILED, UNSUPPORTED, failures, falsified
 from tracedesk.fuzz.native import Engine
@@ -12,6 +14,7 @@ from tracedesk.fuzz.target import WAIT, Target
 from tracedesk.fuzz.unsupported import words
 
 State = Mapping[str, Any]
+_CORES: Final = re.compile(r"(?:Panic\(0x[0-9a-f]{1,16}\): )?[a-z ]{1,60}(?: \([a-z ]{1,40}\))?")
 WAYS: Final = 3
 """Ways in which one test fails that are printed; all are counted."""
 
@@ -118,6 +121,14 @@ def trouble(state: State) -> str | None:
     return "; ".join(broken) or None
 
 
+def because(reason: str) -> str:
+    """Return why a call failed, with a contract's own words between marks.
+
+    In the core's reasons those words follow a quotation mark or `assertion failed:`.
+    """
+    return reason if _CORES.fullmatch(reason) else quoted(reason)
+
+
 def verdict(test: Mapping[str, Any]) -> str:
     """A test's state in words."""
     if test["type"] == "optimization":
@@ -125,7 +136,7 @@ def verdict(test: Mapping[str, Any]) -> str:
     if test["status"] == UNSUPPORTED:
         return f"unsupported ({words(test['unsupported'])})"
     if test["status"] in FAILED:
-        reason = f" ({test['reason']})" if test.get("reason") else ""
+        reason = f" ({because(test['reason'])})" if test.get("reason") else ""
         return f"failed{reason}{', still being shortened' if test['status'] == 'shrinking' else ''}"
     return "holds so far" if test["status"] == "fuzzing" else str(test["status"])
 

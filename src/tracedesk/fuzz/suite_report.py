@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from tracedesk.fuzz.result import because
 from tracedesk.fuzz.suites import STATUSES, Outcome, Row, totals
 
 _CALLS: Final = 20
@@ -58,8 +59,15 @@ def details(outcome: Outcome) -> Iterator[str]:
     for row in outcome.rows:
         if row["status"] == "passed":
             continue
-        yield f"{outcome.suite} {row['name']}: {row['status']} ({row['reason']})"
+        yield f"{outcome.suite} {row['name']}: {row['status']} ({_reason(row)})"
         yield from _calls(row)
+
+
+def _reason(row: Row) -> str:
+    """Why a test did not pass; the contract's own words only between marks."""
+    # A refusal, also that of a set-up, quotes already: only a failed test's is the contract's.
+    is_own = row["status"] != "failed" or row["kind"] == "setup"
+    return row["reason"] if is_own else because(row["reason"])
 
 
 def _calls(row: Row) -> Iterator[str]:
