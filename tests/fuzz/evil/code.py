@@ -10,7 +10,7 @@ from tracedesk.fuzz.keccak import keccak
 
 STOP, ADD, EXP, KECCAK, ADDRESS = 0x00, 0x01, 0x0A, 0x20, 0x30
 CODESIZE, CODECOPY, RETURNDATASIZE, CODE_HASH = 0x38, 0x39, 0x3D, 0x3F
-POP, MLOAD, MSTORE, SLOAD, SSTORE, JUMP, JUMPI = 0x50, 0x51, 0x52, 0x54, 0x55, 0x56, 0x57
+POP, MLOAD, MSTORE, MSTORE8, SLOAD, SSTORE, JUMP, JUMPI = 0x50, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57
 MSIZE, GAS, JUMPDEST, TSTORE, MCOPY, PUSH0 = 0x59, 0x5A, 0x5B, 0x5D, 0x5E, 0x5F
 DUP1, LOG0, CREATE, CALL, RETURN, DELEGATECALL = 0x80, 0xA0, 0xF0, 0xF1, 0xF3, 0xF4
 CREATE2, STATICCALL, REVERT, SELFDESTRUCT = 0xF5, 0xFA, 0xFD, 0xFF
@@ -61,10 +61,31 @@ def call(to: int | bytes, *, size: int = 0, kind: int = STATICCALL) -> bytes:
 _HEVM: Final = 0x7109709ECFA91A80626FF3989D68F67F5B1DD12D
 
 
-def memory(data: bytes) -> bytes:
-    """Write bytes into memory from 0, a word at a time."""
+def memory(data: bytes, place: int = 0) -> bytes:
+    """Write bytes into memory from a place on, a word at a time."""
     words = (data[at : at + 32].ljust(32, b"\0") for at in range(0, len(data), 32))
-    return b"".join(ops(b"\x7f", word, push(32 * number), MSTORE) for number, word in enumerate(words))
+    return b"".join(
+        ops(b"\x7f", word, push(place + 32 * number), MSTORE) for number, word in enumerate(words)
+    )
+
+
+def filled(word: bytes, place: int, size: int) -> bytes:
+    """Fill memory with a word: what is there is copied behind itself, until there are so many bytes."""
+    body, there = memory(word, place), 32
+    while there < size:
+        more = min(there, size - there)
+        body += ops(push(more), push(place), push(place + there), MCOPY)
+        there += more
+    return body
+
+
+def cheat(signature: str, *words: int | bytes, size: int = 0, place: int = 0) -> tuple[bytes, bytes]:
+    """The code that writes a cheatcode's arguments, and the call with so many bytes after them."""
+    heads = (word if isinstance(word, bytes) else word.to_bytes(32, "big") for word in words)
+    data = keccak(signature.encode())[:4] + b"".join(heads)
+    length = len(data) + size
+    asked = ops(PUSH0, PUSH0, push(length), push(place), PUSH0, push(_HEVM), GAS, CALL, POP)
+    return memory(data, place), asked
 
 
 def ffi(*words: str) -> bytes:

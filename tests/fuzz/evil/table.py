@@ -226,7 +226,7 @@ CALLS: Final = (
     Evil(
         "calls: reasons of a megabyte",
         _file(running(_REASON)),
-        r"echidna_holds: failed \(Error\(.{1024,2100}\(1048576 bytes\)",
+        r"echidna_holds: failed \(«Error\(.{1024,2100}\(1048576 bytes\)",
         config={"testLimit": 50, "testMode": "property"},
     ),
     Evil(
@@ -256,6 +256,67 @@ CALLS: Final = (
         execute=({"call": {"function": "E.unfold()", "args": []}},),
     ),
 )
+
+_LONG: Final = 30 * _MEGABYTE
+
+
+def _cheat(name: str, ends: str, *body: bytes) -> Evil:
+    """A project whose every function calls cheatcodes, with gas for ever."""
+    gas = {"testMaxGas": ENDLESS, "propMaxGas": ENDLESS, "testLimit": 20, "shrinkLimit": 5}
+    return Evil(f"cheatcode: {name}", _file(running(ops(*body))), ends, config=gas, timeout=3)
+
+
+def _searching() -> Evil:
+    """A text of megabytes is looked for in the complaint about a longer one."""
+    # Both lie in memory together, each behind the words before it.
+    short, long = 1 << 20, 3 << 20
+    expects, expecting = code.cheat("_expectCheatcodeRevert(bytes)", 32, short, size=short)
+    fills = ops(code.filled(b"a" * 32, 68, short), push(ord("b")), push(68 + short - 1), code.MSTORE8)
+    start = (68 + short + 31) // 32 * 32
+    parses, parsing = code.cheat("parseUint(string)", 32, long, size=long, place=start)
+    return _cheat(
+        "a text is looked for in a longer one",
+        r"echidna_holds: (passed|failed)|the time was over",
+        *(expects, fills, expecting, parses, code.filled(b"a" * 32, start + 68, long), parsing, code.TRUE),
+    )
+
+
+def _listing() -> Evil:
+    size = 3 << 20
+    sets, setting = code.cheat("setEnv(string,string)", 64, 128, 1, b"a".ljust(32, b"\0"), size, size=size)
+    lists, listing = code.cheat("envString(string,string)", 64, 128, 1, b"a".ljust(32, b"\0"), 0)
+    return _cheat(
+        "a variable of three million letters is a list",
+        r"echidna_holds: (passed|failed)|the time was over",
+        *(sets, code.filled(b"a" * 32, 164, size), setting, lists, listing, code.TRUE),
+    )
+
+
+def _mocking() -> Evil:
+    """Five hundred answers that all lie in one place."""
+    count = 512
+    mocks, mocking = code.cheat(
+        "mockCalls(address,bytes,bytes[])", *(0xEE, 96, 128, 0, count), size=32 * count + 32 + _LONG
+    )
+    places = code.filled((32 * count).to_bytes(32, "big"), 164, 32 * count)
+    length = ops(push(_LONG), push(164 + 32 * count), MSTORE)
+    return _cheat(
+        "answers that share a place",
+        r"unsupported .*mockCalls|cannot|the time was over",
+        *(mocks, places, length, mocking, code.TRUE),
+    )
+
+
+def _quoting() -> Evil:
+    parses, parsing = code.cheat("parseUint(string)", 32, _LONG, size=_LONG)
+    return _cheat(
+        "a complaint quotes megabytes",
+        r"unsupported .*parseUint|cannot|the time was over",
+        *(parses, code.filled(b"\1" * 32, 68, _LONG), parsing, code.TRUE),
+    )
+
+
+CHEATCODES: Final = (_searching(), _listing(), _mocking(), _quoting())
 
 
 def _function(name: str, *types: str) -> dict[str, Any]:
@@ -375,6 +436,29 @@ FILES: Final = (
         ".",
     ),
     Evil(
+        "project: foundry.toml with a key of 30,000 parts",
+        _files(**{"foundry.toml": "a." * 30_000 + "b=1", "E.sol": "contract E {}"}),
+        r"foundry\.toml: has a key of more than 16 parts",
+        "E.sol",
+    ),
+    Evil(
+        "project: foundry.toml with tables in each other",
+        _files(**{"foundry.toml": "a=" + "{b=" * 9_000, "E.sol": "contract E {}"}),
+        r"foundry\.toml: has more than",
+        "E.sol",
+    ),
+    Evil(
+        "project: foundry.toml skips a glob of gigabytes",
+        _files(
+            **{
+                "foundry.toml": f'[profile.default]\nskip = ["{{{"," * 60_000}}}{"x" * 190_000}"]\n',
+                "E.sol": "contract E {}",
+            }
+        ),
+        r"foundry\.toml: skip must be a list of at most 256 globs",
+        "E.sol",
+    ),
+    Evil(
         "project: foundry.toml of 200,000 dots", _dotted, r"foundry\.toml: is larger than 256 KiB", "E.sol"
     ),
     Evil(
@@ -485,4 +569,4 @@ COMPILERS: Final = (
     ),
 )
 
-EVERY: Final = (*CONSTRUCTORS, *CALLS, *ABIS, *FILES, *COMPILERS)
+EVERY: Final = (*CONSTRUCTORS, *CALLS, *CHEATCODES, *ABIS, *FILES, *COMPILERS)

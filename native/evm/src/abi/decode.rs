@@ -4,13 +4,16 @@ use revm::primitives::U256;
 
 use super::{AbiError, Type, Value};
 
-/// Values a decoding may make, whatever its offsets point at.
+/// Values a decoding may make, whatever its offsets point at; bytes count by the word.
 const MAX_VALUES: usize = 1 << 16;
+/// Bytes of data for which one more value may be made: offsets of honest data share nothing, but tuples in tuples
+/// make several values of a word.
+const PER_VALUE: usize = 8;
 
 pub fn decode(types: &[Type], data: &[u8]) -> Result<Vec<Value>, AbiError> {
     let mut reader = Reader {
         data,
-        budget: MAX_VALUES.max(data.len()),
+        budget: MAX_VALUES.max(data.len() / PER_VALUE),
     };
     reader.list(types, 0)
 }
@@ -96,10 +99,9 @@ impl Reader<'_> {
         let bytes = self
             .data
             .get(start..end)
-            .ok_or_else(|| AbiError::new(format!("{length} bytes beyond the data")))?
-            .to_vec();
+            .ok_or_else(|| AbiError::new(format!("{length} bytes beyond the data")))?;
         self.spend(1 + length / 32)?;
-        Ok(bytes)
+        Ok(bytes.to_vec())
     }
 
     fn word(&self, at: usize) -> Result<U256, AbiError> {

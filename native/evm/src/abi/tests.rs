@@ -393,3 +393,18 @@ fn values_know_whether_they_fit() {
     assert!(!Value::Address(Address::ZERO).fits(&Type::Uint(160)));
     assert!(!Value::Hole.fits(&Type::Bool));
 }
+
+#[test]
+fn items_that_share_a_place_unfold_to_few_times_their_data() {
+    let place = 1 << 21;
+    let word = |number: usize| U256::from(number).to_be_bytes::<32>();
+    let data = |items: usize| {
+        let heads = std::iter::repeat_n(word(32 * items), items);
+        let head = [word(32), word(items)].into_iter().chain(heads);
+        let mut data: Vec<u8> = head.chain([word(place)]).flatten().collect();
+        data.resize(data.len() + place, 7);
+        data
+    };
+    assert!(decode(&types(&["bytes[]"]), &data(3)).is_ok());
+    assert!(decode(&types(&["bytes[]"]), &data(8)).is_err());
+}

@@ -71,7 +71,7 @@ fn expect(host: &mut Host, args: &Args, is_least: bool) -> Answer {
         seen: 0,
     };
     host.chain.guard.codes(new.data.len());
-    look_through(host);
+    look_through(host, new.data.len());
     let calls = &mut host.chain.cheating.change().calls;
     let known = calls
         .iter_mut()
@@ -120,7 +120,7 @@ fn mock(host: &mut Host, args: &Args, result: InstructionResult) -> Answer {
     let kept = new.data.len() + new.answers.iter().map(|answer| answer.len()).sum::<usize>();
     host.chain.guard.codes(kept);
     ensure_code(host, new.target);
-    look_through(host);
+    look_through(host, new.data.len());
     let mocks = &mut host.chain.cheating.change().mocks;
     mocks.retain(|old| (old.target, &old.data, old.value) != (new.target, &new.data, new.value));
     // The longest data first, then those with a value.
@@ -161,7 +161,7 @@ pub(super) fn mock_function(host: &mut Host, _: &CallInputs, args: &Args) -> Ans
         code: args.address(1),
     };
     host.chain.guard.codes(new.data.len());
-    look_through(host);
+    look_through(host, new.data.len());
     let all = &mut host.chain.cheating.change().stand_ins;
     all.retain(|old| (old.target, &old.data) != (new.target, &new.data));
     all.push(new);
@@ -173,11 +173,21 @@ pub(super) fn clear_mocked_calls(host: &mut Host, _: &CallInputs, _: &Args) -> A
     nothing()
 }
 
-/// Each call and each new entry looks through all that are expected or mocked.
-pub fn look_through(host: &mut Host) {
+/// Each call and each new entry looks through all that are expected or mocked: its data, of so many bytes, is copied
+/// for each kind, and compared with all of theirs.
+pub fn look_through(host: &mut Host, bytes: usize) {
     let state = host.chain.cheating.state();
-    let entries = state.calls.len() + state.mocks.len() + state.stand_ins.len();
-    host.chain.guard.spends(entries as u64);
+    let calls = state.calls.iter().map(|each| &each.data);
+    let mocks = state.mocks.iter().map(|each| &each.data);
+    let stand_ins = state.stand_ins.iter().map(|each| &each.data);
+    let entries = calls.chain(mocks).chain(stand_ins);
+    let compared: usize = entries.map(|data| 1 + data.len().min(bytes)).sum();
+    if compared > 0 {
+        let copied = bytes.saturating_mul(3);
+        host.chain
+            .guard
+            .spends(compared.saturating_add(copied) as u64);
+    }
 }
 
 /// Counts a call that is about to be made.
@@ -258,10 +268,15 @@ pub fn mocked(host: &mut Host, call: &CallInputs) -> Option<CallOutcome> {
         .position(exact)
         .or_else(|| mocks.iter().position(fits))?;
     let result = mocks[at].result;
-    let output = if mocks[at].answers.len() > 1 {
+    let waiting = mocks[at].answers.len();
+    host.chain.guard.spends(waiting as u64);
+    let output = if waiting > 1 {
         host.chain.cheating.change().mocks[at].answers.remove(0)
     } else {
-        mocks[at].answers.first()?.clone()
+        host.chain.cheating.state().mocks[at]
+            .answers
+            .first()?
+            .clone()
     };
     let (result, output) = match pay(host, call, result.is_ok()) {
         Ok(()) => (result, output),

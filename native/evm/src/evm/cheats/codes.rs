@@ -59,8 +59,14 @@ fn is_version(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit())
 }
 
+/// Bytes of a text that may name a contract: it is taken apart for every one of ours.
+const LONGEST: usize = 4096;
+
 /// The contract that a text names, if it is one of ours and the only one.
 pub fn find<'a>(artifacts: &'a [Artifact], text: &str) -> Option<&'a Artifact> {
+    if text.len() > LONGEST {
+        return None;
+    }
     let mut found = artifacts.iter().filter(|artifact| artifact.is_named(text));
     let first = found.next()?;
     found.next().is_none().then_some(first)
@@ -106,5 +112,6 @@ fn a_contract_is_found_by_its_name_its_file_or_its_artifact() {
         Some("src/a/Vault.sol".into())
     );
     assert_eq!(path("Helper"), None);
+    assert_eq!(path(&format!("{}Vault.sol", "./".repeat(LONGEST))), None);
     assert_eq!(path("ault.sol"), None);
 }

@@ -81,6 +81,8 @@ fn expect(
         }
     }
     host.chain.guard.codes(0);
+    let waiting = host.chain.cheating.state().emits.len();
+    host.chain.guard.spends(waiting as u64);
     let emits = &mut host.chain.cheating.change().emits;
     // Those found already stay at the end.
     let found = emits.iter().position(|other| other.found);

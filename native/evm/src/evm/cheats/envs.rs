@@ -3,10 +3,10 @@
 use revm::interpreter::CallInputs;
 
 use super::args::{flag, nothing, returned, Args};
-use super::texts::parse;
+use super::texts::{parse, LONGEST_LIST};
 use super::{Answer, Refusal};
 use crate::abi::Value;
-use crate::evm::Host;
+use crate::evm::{reason, Host};
 
 /// `Bool` of `bool`, `Uint` of `uint256`.
 pub fn word_of(kind: &str) -> String {
@@ -16,19 +16,22 @@ pub fn word_of(kind: &str) -> String {
 }
 
 /// The variable, nothing where it is not set. Where none are granted nobody can say.
-fn variable(host: &Host, name: &str) -> Result<Option<String>, Refusal> {
-    if let Some(value) = host.chain.cheating.state().variables.get(name) {
-        return Ok(Some(value.clone()));
-    }
-    match &host.chain.variables {
-        Some(granted) => Ok(granted.get(name).cloned()),
-        None => Err(Refusal::Unsupported),
-    }
+fn variable(host: &mut Host, name: &str) -> Result<Option<String>, Refusal> {
+    let set = host.chain.cheating.state().variables.get(name);
+    let value = match (set, &host.chain.variables) {
+        (Some(value), _) => Some(value.clone()),
+        (None, Some(granted)) => granted.get(name).cloned(),
+        (None, None) => return Err(Refusal::Unsupported),
+    };
+    let read = value.as_ref().map_or(0, String::len);
+    host.chain.guard.spends(read as u64);
+    Ok(value)
 }
 
-fn required(host: &Host, name: &str) -> Result<String, Refusal> {
+fn required(host: &mut Host, name: &str) -> Result<String, Refusal> {
     let value = variable(host, name)?;
-    value.ok_or_else(|| format!("environment variable {name:?} not found").into())
+    let shown = || reason::shown(name.as_bytes());
+    value.ok_or_else(|| format!("environment variable {:?} not found", shown()).into())
 }
 
 pub(super) fn set(host: &mut Host, _: &CallInputs, args: &Args) -> Answer {
@@ -76,6 +79,9 @@ fn parts(kind: &str, value: &str, delimiter: &str) -> Result<Value, String> {
     if value.is_empty() {
         return Ok(Value::Array(Vec::new()));
     }
+    if value.len() > LONGEST_LIST {
+        return Err("environment variable: the list is too long".into());
+    }
     let parts = value.split(delimiter).map(|part| parse(kind, part.trim()));
     Ok(Value::Array(parts.collect::<Result<_, _>>()?))
 }
@@ -122,4 +128,11 @@ pub(super) fn list_or(host: &mut Host, inputs: &CallInputs, args: &Args) -> Answ
 fn names_of_types_are_those_of_the_cheatcodes() {
     let names = ["bool", "uint256", "int256", "address", "bytes32"].map(word_of);
     assert_eq!(names, ["Bool", "Uint", "Int", "Address", "Bytes32"]);
+}
+
+#[test]
+fn a_list_is_no_longer_than_what_may_be_split() {
+    let listed = |letters: usize| parts("string", &"a".repeat(letters), "");
+    assert!(listed(LONGEST_LIST).is_ok());
+    assert!(listed(LONGEST_LIST + 1).is_err_and(|text| text.contains("too long")));
 }

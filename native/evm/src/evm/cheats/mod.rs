@@ -19,6 +19,7 @@ mod state;
 mod table;
 mod texts;
 
+use memchr::memmem;
 use revm::handler::{EthPrecompiles, PrecompileProvider};
 use revm::interpreter::{CallInputs, Gas, InstructionResult, InterpreterResult};
 use revm::primitives::hardfork::SpecId;
@@ -114,6 +115,9 @@ impl From<&str> for Refusal {
     }
 }
 
+/// Bytes of a cheatcode's arguments: no look interrupts it, and several copies are made of them.
+const LARGEST: usize = 4 << 20;
+
 /// Return data, or why there is none.
 type Answer = Result<Vec<u8>, Refusal>;
 
@@ -125,6 +129,14 @@ fn answer(host: &mut Host, inputs: &CallInputs) -> InterpreterResult {
     let Some(selector) = data.get(..4).and_then(|head| Selector::try_from(head).ok()) else {
         return reverted("a cheatcode call needs a selector", gas);
     };
+    if data.len() > LARGEST {
+        host.chain.alarms.lacks(selector);
+        let (name, most) = (names::name(selector), LARGEST >> 20);
+        return reverted(
+            &format!("{name} takes no more than {most} MiB of arguments"),
+            gas,
+        );
+    }
     let answer = match table::cheat(selector) {
         Some(cheat) => cheat.answer(host, inputs, &data[4..]),
         None if names::is_known(selector) || asks_for_cheats(host, inputs.caller) => {
@@ -134,6 +146,12 @@ fn answer(host: &mut Host, inputs: &CallInputs) -> InterpreterResult {
         None => Err("unknown cheatcode".into()),
     };
     host.chain.cheating.watch();
+    let written = match &answer {
+        Ok(output) => output.len(),
+        Err(Refusal::Said(text)) => text.len(),
+        Err(Refusal::Unsupported) => 0,
+    };
+    host.chain.guard.spends(written as u64);
     match answer {
         Ok(output) => InterpreterResult::new(InstructionResult::Return, output.into(), gas),
         Err(Refusal::Said(text)) => reverted(&text, gas),
@@ -153,7 +171,7 @@ fn asks_for_cheats(host: &mut Host, caller: Address) -> bool {
     let code = account.data.info.code.as_ref();
     let code = code.map_or(&[][..], |code| code.original_byte_slice());
     host.chain.guard.spends(code.len() as u64);
-    let has = |part: &[u8]| code.windows(part.len()).any(|window| window == part);
+    let has = |part: &[u8]| memmem::find(code, part).is_some();
     has(HEVM.as_slice()) || has(b"hevm cheat code")
 }
 

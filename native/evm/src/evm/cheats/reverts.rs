@@ -1,5 +1,6 @@
 //! Expected and assumed reverts.
 
+use memchr::memmem;
 use revm::interpreter::{CallInputs, InstructionResult};
 use revm::primitives::{hex, Address, Bytes};
 
@@ -217,9 +218,13 @@ pub fn judge_assumed(
     let Some(assumed) = cheating.change().assumed.take() else {
         return false;
     };
+    if !result.is_revert() {
+        return false;
+    }
+    let compared = assumed.patterns.iter().map(|each| each.cost(output));
+    host.chain.guard.spends(compared.sum());
     let fits = |pattern: &Pattern| pattern.check(output, assumed.reverted_by, false).is_ok();
-    let rejects = assumed.patterns.is_empty() || assumed.patterns.iter().any(fits);
-    if result.is_revert() && rejects {
+    if assumed.patterns.is_empty() || assumed.patterns.iter().any(fits) {
         host.chain.alarms.rejected = true;
         return true;
     }
@@ -258,6 +263,8 @@ pub fn judge_expected(
         *slot = Some(expected);
         return None;
     }
+    host.chain.guard.spends(expected.pattern.cost(output));
+    let slot = &mut host.chain.cheating.change().revert;
     Some(
         match expected.judge(ended.is_cheat, internal, result, output) {
             Err(text) => Verdict::failed(&text),
@@ -302,6 +309,12 @@ impl ExpectedRevert {
 }
 
 impl Pattern {
+    /// What a comparison with revert data counts as: it reads both.
+    fn cost(&self, output: &[u8]) -> u64 {
+        let kept = self.reason.as_ref().map_or(0, |reason| reason.len());
+        1 + (kept + output.len()) as u64
+    }
+
     fn check(&self, output: &[u8], by: Option<Address>, is_cheat: bool) -> Result<(), String> {
         if let (Some(wanted), Some(found)) = (self.reverter, by) {
             if wanted != found {
@@ -315,10 +328,8 @@ impl Pattern {
             return Err("call reverted as expected, but without data".into());
         }
         let found = unwrapped(output);
-        let is_part = is_cheat
-            && found
-                .windows(wanted.len().max(1))
-                .any(|part| part == &wanted[..]);
+        // A search by windows takes the product of both lengths, and nothing interrupts it.
+        let is_part = is_cheat && !wanted.is_empty() && memmem::find(found, wanted).is_some();
         let same_selector = self.by_selector && output.get(..4) == wanted.get(..4);
         if same_selector || found == &wanted[..] || found == unwrapped(wanted) || is_part {
             return Ok(());
@@ -345,4 +356,20 @@ fn shown(data: &[u8]) -> String {
         _ if data.len() % 32 == 4 || data.is_empty() => reason::describe_revert(data),
         _ => hex::encode_prefixed(&data[..data.len().min(64)]),
     }
+}
+
+#[test]
+fn a_cheatcodes_revert_may_hold_the_expected_text_anywhere() {
+    let wanted = |text: &[u8]| Pattern {
+        reason: Some(Bytes::copy_from_slice(text)),
+        ..Pattern::default()
+    };
+    let output = encode_error("the nonce cannot go back");
+    let fits = |text: &[u8], is_cheat| wanted(text).check(&output, None, is_cheat).is_ok();
+    assert!(fits(b"nonce", true) && fits(b"go back", true));
+    assert!(!fits(b"nonce", false) && !fits(b"once more", true) && !fits(b"", true));
+    let longer = [b"a".repeat(1 << 18), b"b".to_vec()].concat();
+    let found = "a".repeat(1 << 20);
+    let told = wanted(&longer).check(&encode_error(&found), None, true);
+    assert!(told.is_err_and(|text| text.len() < 5_000));
 }

@@ -118,9 +118,10 @@ fn go_back(host: &mut Host, number: u64) -> bool {
     };
     let journal = &mut host.journaled_state;
     let touched: Vec<Address> = journal.inner.state.keys().copied().collect();
-    host.chain
-        .guard
-        .spends((held(&journal.inner.state) + held(&snapshot.state)) as u64);
+    let accounts = held(&journal.inner.state) + held(&snapshot.state);
+    let transient = journal.inner.transient_storage.values();
+    let slots = transient.map(|slots| slots.len()).sum::<usize>() + snapshot.transient.len();
+    host.chain.guard.spends((accounts + slots) as u64);
     for address in touched {
         match snapshot.state.get(&address) {
             Some(then) => restore(&mut journal.inner, &mut journal.database, address, then),

@@ -6,7 +6,7 @@ use revm::primitives::{hex, U256};
 use super::args::{flag, one, returned, text, word, Args};
 use super::Answer;
 use crate::abi::{parse_value, Type, Value};
-use crate::evm::Host;
+use crate::evm::{reason, Host};
 
 /// A value of one word as text.
 pub(super) fn from_word(_: &mut Host, _: &CallInputs, args: &Args) -> Answer {
@@ -23,11 +23,18 @@ pub(super) fn from_bytes(_: &mut Host, _: &CallInputs, args: &Args) -> Answer {
     text(&hex::encode_prefixed(args.bytes(0)))
 }
 
+/// Bytes of a text that spells a word, leading zeros and all: complaints quote it.
+const LONGEST_WORD: usize = 4096;
+
 /// A value of a type from its text, as leniently as Foundry reads it.
 pub fn parse(of: &str, from: &str) -> Result<Value, String> {
-    let complaint = |why: &str| format!("failed parsing {from:?} as type `{of}`: {why}");
+    let shown = || reason::shown(from.as_bytes());
+    let complaint = |why: &str| format!("failed parsing {:?} as type `{of}`: {why}", shown());
     let kind = Type::parse(of).map_err(|error| error.to_string())?;
     let trimmed = from.trim();
+    if trimmed.len() > LONGEST_WORD && !matches!(kind, Type::String | Type::Bytes) {
+        return Err(complaint("too long"));
+    }
     let digits = trimmed.strip_prefix("0x");
     match kind {
         Type::String => Ok(Value::String(from.as_bytes().to_vec())),
@@ -94,6 +101,8 @@ pub(super) fn trim(_: &mut Host, _: &CallInputs, args: &Args) -> Answer {
 
 /// Bytes of a text that grows with every replacement.
 const LONGEST: usize = 16 << 20;
+/// Bytes of a text that is split: a part takes two words and a place in memory beside its text.
+pub const LONGEST_LIST: usize = LONGEST / 128;
 
 pub(super) fn replace(host: &mut Host, _: &CallInputs, args: &Args) -> Answer {
     let (input, from, to) = (args.text(0), args.text(1), args.text(2));
@@ -109,7 +118,7 @@ pub(super) fn split(host: &mut Host, _: &CallInputs, args: &Args) -> Answer {
     let input = args.text(0);
     // A part takes two words beside its text.
     host.chain.guard.spends(64 * input.len() as u64);
-    if input.len() > LONGEST / 128 {
+    if input.len() > LONGEST_LIST {
         return Err("split: the text is too long".into());
     }
     let delimiter = args.text(1);
@@ -168,4 +177,24 @@ pub(super) fn sort(host: &mut Host, _: &CallInputs, args: &Args) -> Answer {
         "uint256[]",
         Value::Array(words.into_iter().map(Value::Uint).collect()),
     )
+}
+
+#[test]
+fn a_complaint_quotes_the_beginning_of_a_text() {
+    for text in [
+        "a".repeat(1 << 20),
+        "\u{1}".repeat(1 << 20),
+        "9".repeat(LONGEST_WORD),
+    ] {
+        let told = parse("uint256", &text);
+        assert!(told.is_err_and(|told| told.len() < 30_000));
+    }
+    let zeros = format!("{}7", "0".repeat(1_000));
+    assert_eq!(parse("uint256", &zeros), Ok(Value::Uint(U256::from(7))));
+    assert!(parse("bytes", &format!("0x{}", "00".repeat(1 << 16))).is_ok());
+    let told = parse("uint256", "x").unwrap_err();
+    assert!(
+        told.starts_with("failed parsing \"x\" as type `uint256`: "),
+        "{told}"
+    );
 }

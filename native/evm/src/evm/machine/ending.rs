@@ -26,7 +26,7 @@ impl Machine {
             }
         };
         reverts::opened(host);
-        calls::look_through(host);
+        calls::look_through(host, call.input.len());
         calls::count(host, call);
         calls::stand_in(host, call);
         pranks::act_as(host, input);
@@ -139,6 +139,7 @@ impl Machine {
         let depth = host.chain.marks.len();
         let state = host.chain.cheating.state();
         if !state.emits.is_empty() && !ended.is_static {
+            host.chain.guard.spends(state.emits.len() as u64);
             host.chain.cheating.change().judge_emits(depth)?;
         }
         if depth > 0 {
