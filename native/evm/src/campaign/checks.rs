@@ -13,7 +13,7 @@ use super::lock;
 use super::spec::{Expect, TestKind, TestSpec};
 use crate::evm::cheats::{names, Selector};
 use crate::evm::probe::{Alarms, Place};
-use crate::evm::reason;
+use crate::evm::reason::{self, Reason};
 use crate::evm::{Machine, Message, Outcome};
 use crate::tx::{Catalogue, Tx};
 
@@ -62,7 +62,7 @@ impl Status {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cause {
     pub test: usize,
-    pub reason: String,
+    pub reason: Reason,
     pub place: Place,
 }
 
@@ -144,7 +144,7 @@ impl Test {
     }
 
     /// Asks a property; the reason when it does not hold.
-    pub fn ask(&self, machine: &mut Machine, sender: Address, gas: u64) -> Option<String> {
+    pub fn ask(&self, machine: &mut Machine, sender: Address, gas: u64) -> Option<Reason> {
         let outcome = self.call(machine, sender, gas);
         let alarms = &machine.probe().alarms;
         if alarms.rejected || alarms.is_unsupported() || machine.was_cut() {
@@ -186,8 +186,8 @@ impl Test {
         function: Option<u32>,
         outcome: &Outcome,
         alarms: &Alarms,
-    ) -> Option<(String, Place)> {
-        if !self.is_of(function) || alarms.is_unsupported() {
+    ) -> Option<(Reason, Place)> {
+        if !self.is_of(function) || alarms.is_unsupported() || alarms.rejected {
             return None;
         }
         match self.spec.kind {
@@ -203,12 +203,12 @@ impl Test {
     }
 
     /// Foundry's rule for its tests: any call that does not succeed.
-    fn unexpected(&self, outcome: &Outcome) -> Option<(String, Place)> {
-        let why = || reason::describe(outcome.result, &outcome.output).unwrap_or_default();
-        (self.spec.expect == Expect::Success && !outcome.is_ok()).then(|| (why(), outcome.place))
+    fn unexpected(&self, outcome: &Outcome) -> Option<(Reason, Place)> {
+        let fails = self.spec.expect == Expect::Success && !outcome.is_ok();
+        fails.then(|| (described(outcome), outcome.place))
     }
 
-    fn panic(&self, outcome: &Outcome) -> Option<(String, Place)> {
+    fn panic(&self, outcome: &Outcome) -> Option<(Reason, Place)> {
         if outcome.result != InstructionResult::Revert {
             return None;
         }
@@ -216,14 +216,31 @@ impl Test {
         self.spec
             .panics
             .contains(&code)
-            .then(|| (reason::describe_revert(&outcome.output), outcome.place))
+            .then(|| (described(outcome), outcome.place))
     }
 }
 
-fn judge_property(outcome: &Outcome, alarms: &Alarms, expect: Expect) -> Option<String> {
+fn described(outcome: &Outcome) -> Reason {
+    reason::describe(outcome.result, &outcome.output)
+        .unwrap_or_default()
+        .into()
+}
+
+/// Why a call failed: by the assertion whose message it reverted with, where there is one.
+fn asserted(outcome: &Outcome, alarms: &Alarms) -> Reason {
+    let said = outcome.output.strip_prefix(&reason::ERROR);
+    let said = said.and_then(reason::decode_string);
+    let of_it = |reason: &&Reason| said.as_deref() == Some(reason.text());
+    let assertion = alarms.assertion.as_ref().map(|(reason, _)| reason);
+    assertion
+        .filter(of_it)
+        .cloned()
+        .unwrap_or_else(|| described(outcome))
+}
+
+fn judge_property(outcome: &Outcome, alarms: &Alarms, expect: Expect) -> Option<Reason> {
     if !outcome.is_ok() {
-        let why = reason::describe(outcome.result, &outcome.output).unwrap_or_default();
-        return (expect != Expect::Revert).then_some(why);
+        return (expect != Expect::Revert).then(|| asserted(outcome, alarms));
     }
     let word = outcome.output.get(..32);
     match expect {
@@ -237,13 +254,13 @@ fn judge_property(outcome: &Outcome, alarms: &Alarms, expect: Expect) -> Option<
 }
 
 /// Before Solidity 0.8 a failed assertion is the INVALID opcode.
-fn invalid(outcome: &Outcome, panics: &[u64]) -> Option<(String, Place)> {
+fn invalid(outcome: &Outcome, panics: &[u64]) -> Option<(Reason, Place)> {
     (outcome.result == InstructionResult::InvalidFEOpcode && panics.contains(&1))
         .then(|| ("invalid opcode".into(), outcome.place))
 }
 
 /// A failed assertion. To Foundry it is a revert like any other, which a contract may catch.
-fn alarm(outcome: &Outcome, alarms: &Alarms, expect: Expect) -> Option<(String, Place)> {
+fn alarm(outcome: &Outcome, alarms: &Alarms, expect: Expect) -> Option<(Reason, Place)> {
     let is_caught = expect == Expect::Success && outcome.is_ok();
     if let Some((text, place)) = alarms.assertion.as_ref().filter(|_| !is_caught) {
         return Some((text.clone(), *place));
@@ -317,9 +334,10 @@ impl Failures {
         Some(inner.list.len() - 1)
     }
 
-    pub fn shrunk(&self, number: usize, sequence: Vec<Tx>, executions: usize) {
+    pub fn shrunk(&self, number: usize, reason: Reason, sequence: Vec<Tx>, executions: usize) {
         let mut inner = lock(&self.inner);
         let failure = &mut inner.list[number];
+        failure.cause.reason = reason;
         failure.sequence = sequence;
         failure.shrunk_by = Some(executions);
     }

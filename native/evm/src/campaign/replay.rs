@@ -14,6 +14,7 @@ use crate::evm::cheats::{names, Selector};
 use crate::evm::cover::Kind;
 use crate::evm::limits::Reached;
 use crate::evm::probe::Place;
+use crate::evm::reason::Reason;
 use crate::evm::trace::Node;
 use crate::evm::{reason, Machine, Message, Outcome};
 use crate::gen::{Generator, Rng};
@@ -92,6 +93,8 @@ pub(crate) struct Retrial<'a> {
     pub worker: Option<usize>,
     /// Contracts to call that are there from the start; empty where calls create none.
     pub targets: Vec<Live>,
+    /// Why the last sequence that failed alike did so, with its values.
+    pub reason: Option<Reason>,
 }
 
 impl Retrial<'_> {
@@ -107,18 +110,20 @@ impl Retrial<'_> {
             }
             Goal::Fail(cause) => {
                 let test = &self.shared.tests[cause.test];
-                if test.spec.kind == TestKind::Property {
-                    self.machine.commit();
-                    let reason = test.ask(self.machine, sender, gas);
-                    return reason.as_ref() == Some(&cause.reason);
-                }
-                let Some((tx, outcome)) = after else {
-                    return false;
-                };
                 let alarms = &self.machine.probe().alarms;
-                let found = test.judge(tx.function(), outcome, alarms);
+                let found = after
+                    .and_then(|(tx, outcome)| test.judge(tx.function(), outcome, alarms))
+                    .filter(|(_, place)| *place == cause.place);
                 self.machine.commit();
-                found.is_some_and(|(reason, place)| reason == cause.reason && place == cause.place)
+                let mut reason = found.map(|(reason, _)| reason);
+                if test.spec.kind == TestKind::Property && reason.is_none() {
+                    reason = test.ask(self.machine, sender, gas);
+                }
+                let is_same = reason.as_ref() == Some(&cause.reason);
+                if is_same {
+                    self.reason = reason;
+                }
+                is_same
             }
         }
     }
@@ -151,6 +156,7 @@ impl<'a> Retrial<'a> {
             goal,
             worker,
             targets,
+            reason: None,
         }
     }
 
@@ -306,7 +312,7 @@ impl Campaign {
             .map(hex::encode_prefixed)
             .collect();
         let alarm = machine.probe().alarms.assertion.as_ref();
-        let alarm = alarm.map(|(text, _)| text.clone());
+        let alarm = alarm.map(|(reason, _)| reason.text());
         json!({
             "tx": tx.to_json(&shared.spec.catalogue),
             "status": reason::status(outcome.result),
@@ -339,14 +345,14 @@ impl Campaign {
         let mut machine = shared.machine(seconds);
         let mut data = Vec::new();
         let mut failures = Vec::new();
-        let mut seen: Vec<(usize, String, Place)> = Vec::new();
-        let mut note = |test: usize, reason: String, place: Place, position: Option<usize>| {
+        let mut seen: Vec<(usize, Reason, Place)> = Vec::new();
+        let mut note = |test: usize, reason: Reason, place: Place, position: Option<usize>| {
             let key = (test, reason.clone(), place);
             if !seen.contains(&key) {
                 seen.push(key);
                 failures.push(json!({
                     "test": shared.tests[test].spec.id,
-                    "reason": reason,
+                    "reason": reason.text(),
                     "position": position,
                     "place": shared.place_json(place),
                 }));
@@ -429,10 +435,11 @@ impl Campaign {
         let mut retrial = Retrial::new(shared, &mut machine, &mut data, goal, None);
         let mut rng = Rng::new(shared.spec.seed);
         let shrunk = shrink(&mut retrial, sequence, shared.simplicity(), limit, &mut rng);
+        let reason = retrial.reason.unwrap_or(reason);
         Ok(json!({
             "sequence": super::checks::sequence_json(&shrunk.sequence, &shared.spec.catalogue),
             "executions": shrunk.executions,
-            "reason": reason,
+            "reason": reason.text(),
         }))
     }
 
@@ -443,7 +450,7 @@ impl Campaign {
         sequence: &[Tx],
         machine: &mut Machine,
         data: &mut Vec<u8>,
-    ) -> Option<(Goal, String)> {
+    ) -> Option<(Goal, Reason)> {
         let shared = self.shared();
         let spec = &shared.spec;
         let test = &shared.tests[index];
@@ -456,16 +463,18 @@ impl Campaign {
             }
             let alarms = machine.probe().alarms.clone();
             machine.commit();
+            let judged = test.judge(tx.function(), &outcome, &alarms);
             let found = match test.spec.kind {
-                TestKind::Property => test
-                    .ask(machine, sender, gas)
-                    .map(|reason| (reason, Place::default())),
+                TestKind::Property => judged.or_else(|| {
+                    let reason = test.ask(machine, sender, gas)?;
+                    Some((reason, Place::default()))
+                }),
                 TestKind::Optimization => {
                     let value = test.value(machine, sender, gas);
                     best = best.map(biased).max(value.map(biased)).map(biased);
                     None
                 }
-                _ => test.judge(tx.function(), &outcome, &alarms),
+                _ => judged,
             };
             if let Some((reason, place)) = found {
                 let cause = Cause {
@@ -481,7 +490,7 @@ impl Campaign {
             test: index,
             value: biased(value),
         };
-        Some((goal, signed_text(value)))
+        Some((goal, signed_text(value).into()))
     }
 }
 

@@ -217,7 +217,7 @@ impl Shared {
         json!({
             "test": test.id,
             "kind": test.kind.name(),
-            "reason": failure.cause.reason,
+            "reason": failure.cause.reason.text(),
             "place": self.place_json(failure.cause.place),
             "sequence": sequence_json(&failure.sequence, &self.spec.catalogue),
             "shrunk_by": failure.shrunk_by,
@@ -250,7 +250,7 @@ impl Shared {
             json["calls_at"] = json!(best.calls_at);
         }
         if let Some(first) = failures.iter().find(|failure| failure.cause.test == index) {
-            json["reason"] = json!(first.cause.reason);
+            json["reason"] = json!(first.cause.reason.text());
             json["sequence"] = sequence_json(&first.sequence, &self.spec.catalogue);
             json["shrunk_by"] = json!(first.shrunk_by);
             json["calls_at"] = json!(first.calls_at);

@@ -10,6 +10,7 @@ use revm::primitives::{Address, Bytes, B256, U256};
 use super::cheats::{Artifact, Cheating, Selector};
 use super::cover::{Coverage, NO_TRACK};
 use super::limits::Guard;
+use super::reason::Reason;
 use super::trace::Tracer;
 use crate::tx::{Comparison, Relation};
 
@@ -50,7 +51,7 @@ pub struct Mark {
 #[derive(Clone, Debug, Default)]
 pub struct Alarms {
     /// An `AssertionFailed` event or a failed assertion cheatcode, and where.
-    pub assertion: Option<(String, Place)>,
+    pub assertion: Option<(Reason, Place)>,
     /// The DSTest `failed` slot was set.
     pub failed: bool,
     /// `assume(false)`.

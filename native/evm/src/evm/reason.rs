@@ -1,7 +1,57 @@
 //! Why a call ended: names of halts, and revert data in words.
 
+use std::hash::{Hash, Hasher};
+
 use revm::interpreter::InstructionResult;
 use revm::primitives::{hex, U256};
+
+/// The reason of a failure. Reasons of one gist are equal, whatever values their texts show.
+#[derive(Clone, Debug)]
+pub struct Reason {
+    gist: Option<String>,
+    text: String,
+}
+
+impl Reason {
+    pub fn new(gist: String, text: String) -> Self {
+        let gist = Some(gist);
+        Self { gist, text }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn gist(&self) -> &str {
+        self.gist.as_ref().unwrap_or(&self.text)
+    }
+}
+
+impl From<String> for Reason {
+    fn from(text: String) -> Self {
+        Self { gist: None, text }
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(text: &str) -> Self {
+        text.to_string().into()
+    }
+}
+
+impl PartialEq for Reason {
+    fn eq(&self, other: &Self) -> bool {
+        self.gist() == other.gist()
+    }
+}
+
+impl Eq for Reason {}
+
+impl Hash for Reason {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.gist().hash(state);
+    }
+}
 
 /// Selector of `Error(string)`.
 pub const ERROR: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];

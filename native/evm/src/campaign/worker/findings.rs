@@ -10,6 +10,7 @@ use crate::campaign::replay::{Goal, Retrial};
 use crate::campaign::spec::TestKind;
 use crate::campaign::stats::bump;
 use crate::evm::probe::Place;
+use crate::evm::reason::Reason;
 use crate::gen::Rng;
 use crate::shrink::{shrink, Shrunk};
 use crate::tx::Tx;
@@ -21,6 +22,15 @@ pub(super) struct Large {
     sequence: Vec<Tx>,
     /// Spent on it so far.
     executions: usize,
+}
+
+/// A smaller sequence.
+struct Made {
+    shrunk: Shrunk,
+    /// Why it fails, if it was tried.
+    reason: Option<Reason>,
+    /// Whether it is as small as it becomes.
+    ended: bool,
 }
 
 impl Worker<'_> {
@@ -103,7 +113,7 @@ impl Worker<'_> {
             "test": test.id,
             "contract": test.contract,
             "type": test.kind.name(),
-            "reason": cause.reason,
+            "reason": cause.reason.text(),
             "counterexample": sequence_text(sequence, &shared.spec.catalogue),
             "shrunk": shrunk,
         });
@@ -119,27 +129,30 @@ impl Worker<'_> {
             return false;
         };
         let goal = Goal::Fail(large.cause.clone());
-        let (shrunk, ended) = self.shrink(goal, large.sequence, large.executions);
-        let executions = large.executions + shrunk.executions;
-        let sequence = shrunk.sequence;
-        if !ended {
+        let made = self.shrink(goal, large.sequence, large.executions);
+        let executions = large.executions + made.shrunk.executions;
+        let sequence = made.shrunk.sequence;
+        let mut cause = large.cause;
+        cause.reason = made.reason.unwrap_or(cause.reason);
+        if !made.ended {
             self.large.push_front(Large {
+                number: large.number,
+                cause,
                 sequence,
                 executions,
-                ..large
             });
             return true;
         }
-        let test = &self.shared.tests[large.cause.test];
-        let failures = &self.shared.failures;
-        failures.shrunk(large.number, sequence.clone(), executions);
+        let test = &self.shared.tests[cause.test];
+        let (failures, reason) = (&self.shared.failures, cause.reason.clone());
+        failures.shrunk(large.number, reason, sequence.clone(), executions);
         test.set_status(Status::Solved);
-        self.announce(&large.cause, &sequence, true);
+        self.announce(&cause, &sequence, true);
         true
     }
 
-    /// Makes a sequence smaller with what is left of the executions; whether that came to its end.
-    fn shrink(&mut self, goal: Goal, sequence: Vec<Tx>, spent: usize) -> (Shrunk, bool) {
+    /// Makes a sequence smaller with what is left of the executions.
+    fn shrink(&mut self, goal: Goal, sequence: Vec<Tx>, spent: usize) -> Made {
         let shared = self.shared;
         let post = &shared.posts[self.id];
         post.inbox.rest();
@@ -150,11 +163,16 @@ impl Worker<'_> {
         let limit = shared.spec.shrink_limit.saturating_sub(spent);
         let mut rng = Rng::new(self.seed ^ spent as u64);
         let shrunk = shrink(&mut retrial, sequence, shared.simplicity(), limit, &mut rng);
+        let reason = retrial.reason;
         bump(&post.stats.shrink_executions, shrunk.executions as u64);
         self.machine.probe_mut().listening = listening;
         post.stats.set_running();
         let ended = !shrunk.interrupted || shared.is_halted();
-        (shrunk, ended)
+        Made {
+            shrunk,
+            reason,
+            ended,
+        }
     }
 
     /// The failures found here, and the best values, become as small as they can be. Orders still count.
@@ -181,10 +199,10 @@ impl Worker<'_> {
             };
             let (mut sequence, mut executions) = (best.sequence, 0);
             loop {
-                let (shrunk, ended) = self.shrink(goal.clone(), sequence, executions);
-                sequence = shrunk.sequence;
-                executions += shrunk.executions;
-                if ended {
+                let made = self.shrink(goal.clone(), sequence, executions);
+                sequence = made.shrunk.sequence;
+                executions += made.shrunk.executions;
+                if made.ended {
                     break;
                 }
                 self.obey();
@@ -196,7 +214,7 @@ impl Worker<'_> {
                 drop(best);
                 let cause = Cause {
                     test: index,
-                    reason: signed_text(value),
+                    reason: signed_text(value).into(),
                     place: Place::default(),
                 };
                 self.announce(&cause, &sequence, true);
@@ -212,7 +230,8 @@ impl Worker<'_> {
             let test = &self.shared.tests[cause.test];
             test.finish();
             if let Some(number) = self.claim(cause.clone(), Vec::new()) {
-                self.shared.failures.shrunk(number, Vec::new(), 0);
+                let reason = cause.reason.clone();
+                (self.shared.failures).shrunk(number, reason, Vec::new(), 0);
                 test.set_status(Status::Solved);
             }
         }

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use revm::interpreter::CallInputs;
 
 use super::args::{self, Args};
+use super::asserts::Claim;
 use super::{
     accesses, acts, asserts, calls, codes, emits, envs, keys, pranks, randoms, reverts, selector,
     snapshots, texts, Answer, Selector,
@@ -14,19 +15,18 @@ use crate::abi::{parse_signature, Type};
 use crate::evm::Host;
 
 type Act = fn(&mut Host, &CallInputs, &Args) -> Answer;
-type Raw = fn(&mut Host, &CallInputs, &[u8]) -> Answer;
 
-/// A cheatcode, on its arguments decoded or as they came.
+/// A cheatcode: what it does with its decoded arguments, or what it claims of the words as they came.
 pub enum Cheat {
     Decoded(Vec<Type>, Act),
-    Raw(Raw),
+    Claimed(Vec<Type>, Claim),
 }
 
 impl Cheat {
     pub fn answer(&self, host: &mut Host, inputs: &CallInputs, data: &[u8]) -> Answer {
         match self {
             Cheat::Decoded(types, act) => act(host, inputs, &Args::read(types, data)?),
-            Cheat::Raw(act) => act(host, inputs, data),
+            Cheat::Claimed(types, claim) => claim.answer(host, types, data),
         }
     }
 }
@@ -43,8 +43,9 @@ fn cheats() -> &'static HashMap<Selector, Cheat> {
             let (_, types) = parse_signature(signature).expect("a signature");
             table.insert(selector(signature), Cheat::Decoded(types, *act));
         }
-        for (signature, act) in asserts::relations() {
-            table.insert(selector(&signature), Cheat::Raw(act));
+        for (signature, claim) in asserts::claims() {
+            let (_, types) = parse_signature(&signature).expect("a signature");
+            table.insert(selector(&signature), Cheat::Claimed(types, claim));
         }
         for (signature, act) in families() {
             let (_, types) = parse_signature(&signature).expect("a signature");
@@ -81,18 +82,15 @@ fn families() -> Vec<(String, Act)> {
         }
     }
     for kind in envs::KINDS {
-        add(format!("assertEq({kind}[],{kind}[])"), asserts::equal_lists);
+        add(format!("assertEq({kind}[],{kind}[])"), asserts::equal);
         add(
             format!("assertEq({kind}[],{kind}[],string)"),
-            asserts::equal_lists,
+            asserts::equal,
         );
-        add(
-            format!("assertNotEq({kind}[],{kind}[])"),
-            asserts::other_lists,
-        );
+        add(format!("assertNotEq({kind}[],{kind}[])"), asserts::other);
         add(
             format!("assertNotEq({kind}[],{kind}[],string)"),
-            asserts::other_lists,
+            asserts::other,
         );
         let name = envs::word_of(kind);
         add(format!("env{name}(string)"), envs::one);
@@ -103,9 +101,9 @@ fn families() -> Vec<(String, Act)> {
     for name in ["assertEq", "assertNotEq"] {
         for kind in ["string", "bytes"] {
             let act = if name == "assertEq" {
-                asserts::equal_bytes
+                asserts::equal
             } else {
-                asserts::other_bytes
+                asserts::other
             };
             add(format!("{name}({kind},{kind})"), act);
             add(format!("{name}({kind},{kind},string)"), act);

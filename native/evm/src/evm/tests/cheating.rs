@@ -263,23 +263,41 @@ fn a_command_of_ffi_gets_few_variables() {
     assert!(text.contains("PATH=") && !text.contains("CARGO"), "{text}");
 }
 
+fn of_assertion(world: &World) -> Option<String> {
+    let alarm = world.machine.probe().alarms.assertion.as_ref();
+    alarm.map(|(reason, _)| reason.text().to_string())
+}
+
 #[test]
 fn assertions_ring_the_alarm_even_when_the_call_reverts() {
     let mut world = World::osaka(&[]);
     let data = encoded("assertEq(uint256,uint256)", &[U256::from(1), U256::from(2)]);
     let outcome = world.machine.transact(&World::message(HEVM, 0, &data));
     assert!(!outcome.is_ok());
-    let alarm = world.machine.probe().alarms.assertion.clone();
-    assert_eq!(
-        alarm.map(|(text, _)| text),
-        Some("assertion failed: not left == right".into())
-    );
+    let alarm = of_assertion(&world);
+    assert_eq!(alarm, Some("assertion failed: 1 != 2".into()));
     let data = encoded("assertLt(int256,int256)", &[U256::MAX, U256::ZERO]);
     assert!(world.send(HEVM, 0, &data).is_ok());
 }
 
 #[test]
-fn a_failed_assertion_says_the_authors_words() {
+fn failed_assertions_that_differ_in_their_operands_alone_are_one() {
+    let mut world = World::osaka(&[]);
+    let mut failure = |signature: &str, left: u64, right: u64| {
+        let data = encoded(signature, &[U256::from(left), U256::from(right)]);
+        world.send(HEVM, 0, &data);
+        let alarm = world.machine.probe().alarms.assertion.clone();
+        alarm.expect("a failed assertion").0
+    };
+    let first = failure("assertEq(uint256,uint256)", 1, 2);
+    let second = failure("assertEq(uint256,uint256)", 3, 4);
+    assert_eq!(first, second);
+    assert_ne!(first.text(), second.text());
+    assert_ne!(first, failure("assertGt(uint256,uint256)", 1, 2));
+}
+
+#[test]
+fn a_failed_assertion_says_the_authors_words_and_the_operands() {
     let mut world = World::osaka(&[]);
     let words = [U256::from(1), U256::from(2), U256::from(96), U256::from(4)];
     let mut data = encoded("assertEq(uint256,uint256,string)", &words);
@@ -287,11 +305,52 @@ fn a_failed_assertion_says_the_authors_words() {
     data.resize(4 + 5 * 32, 0);
     let outcome = world.send(HEVM, 0, &data);
     let text = reason::describe(outcome.result, &outcome.output);
-    assert_eq!(text, Some("Error(\"assertion failed: oops\")".into()));
+    assert_eq!(text, Some("Error(\"oops: 1 != 2\")".into()));
     let near = "assertApproxEqAbs(uint256,uint256,uint256)";
     let words = |delta: u64| [U256::from(10), U256::from(13), U256::from(delta)];
     assert!(world.send(HEVM, 0, &encoded(near, &words(3))).is_ok());
     assert!(!world.send(HEVM, 0, &encoded(near, &words(2))).is_ok());
+}
+
+#[test]
+fn a_failed_assertion_shows_values_as_foundry_does() {
+    let address = as_word(address!("c02aaa39b223fe8d0a0e5c4f27ead9083c756cc2"));
+    let (one, two) = (U256::from(1), U256::from(2));
+    let share = "assertApproxEqRel(uint256,uint256,uint256)";
+    let cases = [
+        ("assertTrue(bool)", vec![U256::ZERO], ""),
+        ("assertEq(int256,int256)", vec![U256::MAX, one], ": -1 != 1"),
+        ("assertEq(bool,bool)", vec![one, U256::ZERO], ": true != false"),
+        (
+            "assertNotEq(address,address)",
+            vec![address, address],
+            ": 0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2 == 0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2",
+        ),
+        ("assertGeDecimal(uint256,uint256,uint256)", vec![one, two, two], ": 0.01 < 0.02"),
+        ("assertLt(uint256,uint256)", vec![two, two], ": 2 >= 2"),
+        (
+            "assertApproxEqAbs(int256,int256,uint256)",
+            vec![U256::MAX, two, two],
+            ": -1 !~= 2 (max delta: 2, real delta: 3)",
+        ),
+        (
+            share,
+            vec![one, two, one],
+            ": 1 !~= 2 (max delta: 0.0000000000000001%, real delta: 50.0000000000000000%)",
+        ),
+        (
+            share,
+            vec![one, U256::ZERO, one],
+            ": 1 !~= 0 (max delta: 0.0000000000000001%, real delta: undefined)",
+        ),
+        (share, vec![U256::MAX, one, one], ": overflow in delta calculation"),
+    ];
+    let mut world = World::osaka(&[]);
+    for (signature, words, said) in cases {
+        world.send(HEVM, 0, &encoded(signature, &words));
+        let wanted = format!("assertion failed{said}");
+        assert_eq!(of_assertion(&world), Some(wanted), "{signature}");
+    }
 }
 
 #[test]
@@ -308,11 +367,8 @@ fn an_assertion_event_rings_the_alarm_even_when_it_is_reverted() {
     ]);
     let mut world = World::osaka(&[(THERE, code)]);
     world.machine.transact(&World::message(THERE, 0, &[]));
-    let alarm = world.machine.probe().alarms.assertion.clone();
-    assert_eq!(
-        alarm.map(|(text, _)| text),
-        Some("AssertionFailed(\"bad\")".into())
-    );
+    let alarm = of_assertion(&world);
+    assert_eq!(alarm, Some("AssertionFailed(\"bad\")".into()));
 }
 
 #[test]
