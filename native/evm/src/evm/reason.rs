@@ -159,6 +159,9 @@ pub fn describe_revert(output: &[u8]) -> String {
     if output.is_empty() {
         return "reverted without data".into();
     }
+    if output == super::cheats::REJECTED {
+        return "assumption rejected".into();
+    }
     if let Some(code) = panic_code(output) {
         return format!("Panic(0x{code:02x}): {}", panic_meaning(code));
     }

@@ -9,7 +9,7 @@ use revm::primitives::{hex, Address, B256, U256};
 
 use super::args::{blob, bytes, flag, nothing, one, returned, text, word, Args};
 use super::command::{self, Failure};
-use super::{Answer, Refusal};
+use super::{Answer, Refusal, REJECTED};
 use crate::abi::Value;
 use crate::evm::{Host, HEVM};
 
@@ -196,7 +196,7 @@ pub(super) fn load(host: &mut Host, _: &CallInputs, args: &Args) -> Answer {
 pub(super) fn assume(host: &mut Host, _: &CallInputs, args: &Args) -> Answer {
     if !args.flag(0) {
         host.chain.alarms.rejected = true;
-        return Err("assumption rejected".into());
+        return Err(Refusal::Data(REJECTED));
     }
     nothing()
 }

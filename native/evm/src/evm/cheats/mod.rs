@@ -96,9 +96,14 @@ fn unlimited(host: &mut Host, mut answer: InterpreterResult, given: u64) -> Inte
     answer
 }
 
+/// What a rejected assumption reverts with. Foundry rejects the run if it ends with that.
+pub const REJECTED: &[u8] = b"FOUNDRY::ASSUME";
+
 /// Why a cheatcode reverts.
 pub(super) enum Refusal {
     Said(String),
+    /// Reverts with these bytes as they are.
+    Data(&'static [u8]),
     /// Here it does something else than in Foundry, so nothing can be concluded from the call.
     Unsupported,
 }
@@ -155,6 +160,9 @@ fn answer(host: &mut Host, inputs: &CallInputs) -> InterpreterResult {
     match answer {
         Ok(output) => InterpreterResult::new(InstructionResult::Return, output.into(), gas),
         Err(Refusal::Said(text)) => reverted(&text, gas),
+        Err(Refusal::Data(data)) => {
+            InterpreterResult::new(InstructionResult::Revert, data.into(), gas)
+        }
         Err(Refusal::Unsupported) => {
             host.chain.alarms.lacks(selector);
             let name = names::name(selector);

@@ -7,7 +7,7 @@ use revm::primitives::{Address, Bytes};
 
 use super::Machine;
 use crate::evm::cheats::reverts::{Ended, Verdict};
-use crate::evm::cheats::{calls, pranks, reverts};
+use crate::evm::cheats::{calls, pranks, reverts, REJECTED};
 use crate::evm::{CONSOLE, HEVM};
 
 impl Machine {
@@ -111,7 +111,7 @@ impl Machine {
         if !ended.is_creation && reverts::judge_assumed(host, ended, ending, &output) {
             return Some(Verdict {
                 result: InstructionResult::Revert,
-                output,
+                output: Bytes::from_static(REJECTED),
                 created: None,
             });
         }

@@ -30,7 +30,7 @@ use revm::primitives::{Address, Bytes, B256, U256};
 use revm::state::{EvmState, TransactionId};
 use revm::{Context, Journal};
 
-use super::cheats::{Artifact, Cheating, Precompiles, State};
+use super::cheats::{Artifact, Cheating, Precompiles, State, REJECTED};
 use super::cover::{Coverage, ENTRY};
 use super::limits::{held, Limits, Reached, Watch};
 use super::probe::{Mark, Place, Probe};
@@ -677,6 +677,11 @@ impl Machine {
             FrameResult::Call(call) => std::mem::take(&mut call.result.output),
             FrameResult::Create(create) => std::mem::take(&mut create.result.output),
         };
+        if self.evm.ctx.chain.alarms.rejected && self.evm.ctx.chain.foundry {
+            // A contract, or an expected revert, may have caught it.
+            self.evm.ctx.chain.alarms.rejected =
+                ending == InstructionResult::Revert && output[..] == *REJECTED;
+        }
         let place = self
             .evm
             .ctx
