@@ -129,6 +129,41 @@ interface Vm {
     function assertApproxEqRel(uint256, uint256, uint256) external pure;
     function assertApproxEqRel(int256, int256, uint256) external pure;
     function assertEq(uint256, uint256) external pure;
+    function assertEq(uint256, uint256, string calldata) external pure;
+    function assertEq(int256, int256) external pure;
+    function assertEq(bool, bool) external pure;
+    function assertEq(address, address) external pure;
+    function assertEq(bytes32, bytes32) external pure;
+    function assertEq(bytes32, bytes32, string calldata) external pure;
+    function assertEq(string calldata, string calldata) external pure;
+    function assertEq(bytes calldata, bytes calldata, string calldata) external pure;
+    function assertEq(int256[] calldata, int256[] calldata) external pure;
+    function assertEq(bool[] calldata, bool[] calldata) external pure;
+    function assertEq(address[] calldata, address[] calldata) external pure;
+    function assertEq(bytes32[] calldata, bytes32[] calldata) external pure;
+    function assertEq(string[] calldata, string[] calldata) external pure;
+    function assertEq(bytes[] calldata, bytes[] calldata, string calldata) external pure;
+    function assertEqDecimal(int256, int256, uint256, string calldata) external pure;
+    function assertNotEq(uint256, uint256) external pure;
+    function assertNotEqDecimal(uint256, uint256, uint256) external pure;
+    function assertLt(uint256, uint256) external pure;
+    function assertLt(int256, int256) external pure;
+    function assertLe(uint256, uint256) external pure;
+    function assertGt(uint256, uint256) external pure;
+    function assertGtDecimal(uint256, uint256, uint256) external pure;
+    function assertGe(int256, int256, string calldata) external pure;
+    function assertTrue(bool) external pure;
+    function assertTrue(bool, string calldata) external pure;
+    function assertFalse(bool) external pure;
+    function assertFalse(bool, string calldata) external pure;
+    function assertApproxEqAbs(uint256, uint256, uint256) external pure;
+    function assertApproxEqAbsDecimal(int256, int256, uint256, uint256) external pure;
+    function assertApproxEqRel(uint256, uint256, uint256, string calldata) external pure;
+    function assertApproxEqRelDecimal(uint256, uint256, uint256, uint256, string calldata) external pure;
+    function pauseGasMetering() external;
+    function resumeGasMetering() external;
+    function resetGasMetering() external;
+    function assume(bool) external pure;
     function isContext(uint8) external view returns (bool);
     function _expectCheatcodeRevert(bytes calldata) external;
 }
@@ -1060,12 +1095,12 @@ contract TextsTest is Base {
     }
 
     function test_decimals_passes() public pure {
-        vm.assertEqDecimal(1, 1, 96);
-        vm.assertEqDecimal(1, 1, 18, "words");
+        vm.assertEqDecimal(uint256(1), 1, 96);
+        vm.assertEqDecimal(uint256(1), 1, 18, "words");
     }
 
     function test_decimals_fails() public pure {
-        vm.assertEqDecimal(1, 2, 18);
+        vm.assertEqDecimal(uint256(1), 2, 18);
     }
 
     function test_near_passes() public pure {
@@ -1088,12 +1123,436 @@ contract TextsTest is Base {
     }
 
     function test_caught_assertion_passes() public pure {
-        try vm.assertEq(1, 2) {
+        try vm.assertEq(uint256(1), 2) {
             revert("held");
         } catch {}
     }
 
     function test_context_passes() public view {
         require(vm.isContext(0) && vm.isContext(1) && !vm.isContext(2) && !vm.isContext(5));
+    }
+}
+
+contract Checks {
+    Vm private constant vm = Vm(0x7109709ECfa91a80626fF3989D68f67F5b1DD12D);
+
+    function numbers(uint256 a, uint256 b) external pure {
+        vm.assertEq(a, b);
+    }
+
+    function said(uint256 a, uint256 b, string calldata why) external pure {
+        vm.assertEq(a, b, why);
+    }
+
+    function integers(int256 a, int256 b) external pure {
+        vm.assertEq(a, b);
+    }
+
+    function flags(bool a, bool b) external pure {
+        vm.assertEq(a, b);
+    }
+
+    function addresses(address a, address b) external pure {
+        vm.assertEq(a, b);
+    }
+
+    function words(bytes32 a, bytes32 b, string calldata why) external pure {
+        vm.assertEq(a, b, why);
+    }
+
+    function texts(string calldata a, string calldata b) external pure {
+        vm.assertEq(a, b);
+    }
+
+    function blobs(bytes calldata a, bytes calldata b, string calldata why) external pure {
+        vm.assertEq(a, b, why);
+    }
+
+    function lists(uint256[] calldata a, uint256[] calldata b) external pure {
+        vm.assertEq(a, b);
+    }
+
+    function integerLists(int256[] calldata a, int256[] calldata b) external pure {
+        vm.assertEq(a, b);
+    }
+
+    function flagLists(bool[] calldata a, bool[] calldata b) external pure {
+        vm.assertEq(a, b);
+    }
+
+    function addressLists(address[] calldata a, address[] calldata b) external pure {
+        vm.assertEq(a, b);
+    }
+
+    function wordLists(bytes32[] calldata a, bytes32[] calldata b) external pure {
+        vm.assertEq(a, b);
+    }
+
+    function textLists(string[] calldata a, string[] calldata b) external pure {
+        vm.assertEq(a, b);
+    }
+
+    function blobLists(bytes[] calldata a, bytes[] calldata b, string calldata why) external pure {
+        vm.assertEq(a, b, why);
+    }
+
+    function decimals(uint256 a, uint256 b, uint256 places) external pure {
+        vm.assertEqDecimal(a, b, places);
+    }
+
+    function integerDecimals(int256 a, int256 b, uint256 places) external pure {
+        vm.assertEqDecimal(a, b, places, "why");
+    }
+
+    function others(uint256 a, uint256 b) external pure {
+        vm.assertNotEq(a, b);
+    }
+
+    function otherDecimals(uint256 a, uint256 b, uint256 places) external pure {
+        vm.assertNotEqDecimal(a, b, places);
+    }
+
+    function less(int256 a, int256 b) external pure {
+        vm.assertLt(a, b);
+    }
+
+    function atMost(uint256 a, uint256 b) external pure {
+        vm.assertLe(a, b);
+    }
+
+    function more(uint256 a, uint256 b) external pure {
+        vm.assertGt(a, b);
+    }
+
+    function moreDecimals(uint256 a, uint256 b, uint256 places) external pure {
+        vm.assertGtDecimal(a, b, places);
+    }
+
+    function atLeast(int256 a, int256 b) external pure {
+        vm.assertGe(a, b, "why");
+    }
+
+    function holds(bool flag) external pure {
+        vm.assertTrue(flag);
+    }
+
+    function holdsSaid(bool flag) external pure {
+        vm.assertTrue(flag, "why");
+    }
+
+    function lies(bool flag) external pure {
+        vm.assertFalse(flag);
+    }
+
+    function liesSaid(bool flag) external pure {
+        vm.assertFalse(flag, "why");
+    }
+
+    function near(uint256 a, uint256 b, uint256 delta) external pure {
+        vm.assertApproxEqAbs(a, b, delta);
+    }
+
+    function nearDecimals(int256 a, int256 b, uint256 delta, uint256 places) external pure {
+        vm.assertApproxEqAbsDecimal(a, b, delta, places);
+    }
+
+    function share(uint256 a, uint256 b, uint256 delta) external pure {
+        vm.assertApproxEqRel(a, b, delta, "why");
+    }
+
+    function integerShare(int256 a, int256 b, uint256 delta) external pure {
+        vm.assertApproxEqRel(a, b, delta);
+    }
+
+    function shareDecimals(uint256 a, uint256 b, uint256 delta, uint256 places) external pure {
+        vm.assertApproxEqRelDecimal(a, b, delta, places, "why");
+    }
+}
+
+contract MessagesTest is Base {
+    Checks private checks;
+
+    function setUp() public override {
+        checks = new Checks();
+    }
+
+    function test_numbers_passes() public {
+        vm.expectRevert(bytes("assertion failed: 1 != 2"));
+        checks.numbers(1, 2);
+        vm.expectRevert(bytes("why: 1 != 2"));
+        checks.said(1, 2, "why");
+        vm.expectRevert(bytes(": 1 != 2"));
+        checks.said(1, 2, "");
+        vm.expectRevert(bytes("assertion failed: -1 != 2"));
+        checks.integers(-1, 2);
+    }
+
+    function test_numbers_fails() public {
+        vm.expectRevert(bytes("assertion failed: 1 != 3"));
+        checks.numbers(1, 2);
+    }
+
+    function test_words_passes() public {
+        vm.expectRevert(bytes("assertion failed: true != false"));
+        checks.flags(true, false);
+        vm.expectRevert(
+            bytes(
+                "assertion failed: 0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2 != 0x0000000000000000000000000000000000000001"
+            )
+        );
+        checks.addresses(0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2, address(1));
+        vm.expectRevert(
+            bytes(
+                "why: 0x0100000000000000000000000000000000000000000000000000000000000000 != 0x0000000000000000000000000000000000000000000000000000000000000002"
+            )
+        );
+        checks.words(bytes32(bytes1(0x01)), bytes32(uint256(2)), "why");
+    }
+
+    function test_blobs_passes() public {
+        vm.expectRevert(bytes("assertion failed: one != two"));
+        checks.texts("one", "two");
+        vm.expectRevert(bytes("why: 0x01 != 0x"));
+        checks.blobs(hex"01", "", "why");
+    }
+
+    function test_lists_passes() public {
+        uint256[] memory numbers = new uint256[](2);
+        numbers[0] = 7;
+        vm.expectRevert(bytes("assertion failed: [7, 0] != []"));
+        checks.lists(numbers, new uint256[](0));
+        int256[] memory integers = new int256[](1);
+        integers[0] = -7;
+        vm.expectRevert(bytes("assertion failed: [-7] != [0]"));
+        checks.integerLists(integers, new int256[](1));
+        bool[] memory flags = new bool[](1);
+        flags[0] = true;
+        vm.expectRevert(bytes("assertion failed: [true] != [false]"));
+        checks.flagLists(flags, new bool[](1));
+        vm.expectRevert(bytes("assertion failed: [0x0000000000000000000000000000000000000000] != []"));
+        checks.addressLists(new address[](1), new address[](0));
+        vm.expectRevert(
+            bytes("assertion failed: [0x0000000000000000000000000000000000000000000000000000000000000000] != []")
+        );
+        checks.wordLists(new bytes32[](1), new bytes32[](0));
+        string[] memory texts = new string[](2);
+        (texts[0], texts[1]) = ("a", "b");
+        vm.expectRevert(bytes("assertion failed: [a, b] != [, ]"));
+        checks.textLists(texts, new string[](2));
+        bytes[] memory blobs = new bytes[](2);
+        blobs[0] = hex"0a0b";
+        vm.expectRevert(bytes("why: [0x0a0b, 0x] != [0x, 0x]"));
+        checks.blobLists(blobs, new bytes[](2), "why");
+    }
+
+    function test_decimals_passes() public {
+        vm.expectRevert(bytes("assertion failed: 1.500000000000000000 != 0.000000000000000002"));
+        checks.decimals(1.5e18, 2, 18);
+        vm.expectRevert(bytes("assertion failed: 1.0 != 2.0"));
+        checks.decimals(1, 2, 0);
+        vm.expectRevert(bytes("assertion failed: 1 != 2"));
+        checks.decimals(1, 2, 78);
+        vm.expectRevert(bytes("why: -1.50 != 0.02"));
+        checks.integerDecimals(-150, 2, 2);
+        vm.expectRevert(bytes("assertion failed: 0.05 == 0.05"));
+        checks.otherDecimals(5, 5, 2);
+        vm.expectRevert(bytes("assertion failed: 0.1 <= 0.2"));
+        checks.moreDecimals(1, 2, 1);
+    }
+
+    function test_order_passes() public {
+        vm.expectRevert(bytes("assertion failed: 5 == 5"));
+        checks.others(5, 5);
+        vm.expectRevert(bytes("assertion failed: 0 >= -1"));
+        checks.less(0, -1);
+        vm.expectRevert(bytes("assertion failed: 2 > 1"));
+        checks.atMost(2, 1);
+        vm.expectRevert(bytes("assertion failed: 1 <= 1"));
+        checks.more(1, 1);
+        vm.expectRevert(bytes("why: -2 < 1"));
+        checks.atLeast(-2, 1);
+    }
+
+    function test_truth_passes() public {
+        vm.expectRevert(bytes("assertion failed"));
+        checks.holds(false);
+        vm.expectRevert(bytes("why"));
+        checks.holdsSaid(false);
+        vm.expectRevert(bytes("assertion failed"));
+        checks.lies(true);
+        vm.expectRevert(bytes("why"));
+        checks.liesSaid(true);
+    }
+
+    function test_near_passes() public {
+        vm.expectRevert(bytes("assertion failed: 10 !~= 13 (max delta: 2, real delta: 3)"));
+        checks.near(10, 13, 2);
+        vm.expectRevert(bytes("assertion failed: -1.0 !~= 1.3 (max delta: 0.2, real delta: 2.3)"));
+        checks.nearDecimals(-10, 13, 2, 1);
+    }
+
+    function test_share_passes() public {
+        vm.expectRevert(bytes("why: 102 !~= 100 (max delta: 1.0000000000000000%, real delta: 2.0000000000000000%)"));
+        checks.share(102, 100, 0.01e18);
+        vm.expectRevert(bytes("why: 1 !~= 0 (max delta: 1.0000000000000000%, real delta: undefined)"));
+        checks.share(1, 0, 0.01e18);
+        vm.expectRevert(bytes("why: overflow in delta calculation"));
+        checks.share(type(uint256).max, 1, 0.01e18);
+        vm.expectRevert(
+            bytes("assertion failed: -102 !~= -100 (max delta: 1.0000000000000000%, real delta: 2.0000000000000000%)")
+        );
+        checks.integerShare(-102, -100, 0.01e18);
+        vm.expectRevert(bytes("why: 1.02 !~= 1.00 (max delta: 1.0000000000000000%, real delta: 2.0000000000000000%)"));
+        checks.shareDecimals(102, 100, 0.01e18, 2);
+    }
+}
+
+contract GasTest is Base {
+    uint256 private kept;
+
+    function burn() internal returns (uint256 used) {
+        uint256 before = gasleft();
+        for (uint256 i = 1; i < 100; i++) {
+            kept = i;
+        }
+        used = before - gasleft();
+    }
+
+    function burnOutside() external returns (uint256) {
+        return burn();
+    }
+
+    function test_counted_passes() public {
+        require(burn() > 10_000);
+    }
+
+    function test_paused_passes() public {
+        vm.pauseGasMetering();
+        require(burn() == 0);
+        vm.resumeGasMetering();
+        require(burn() > 10_000);
+    }
+
+    function test_paused_fails() public {
+        vm.pauseGasMetering();
+        require(burn() > 0);
+    }
+
+    function test_paused_outside_passes() public {
+        vm.pauseGasMetering();
+        uint256 before = gasleft();
+        require(this.burnOutside() == 0);
+        require(before == gasleft());
+        vm.resumeGasMetering();
+        require(this.burnOutside() > 10_000);
+    }
+
+    function test_paused_inside_passes() public {
+        uint256 before = gasleft();
+        this.pauses();
+        require(before - gasleft() < 20_000);
+        require(burn() == 0);
+    }
+
+    function pauses() external {
+        vm.pauseGasMetering();
+        burn();
+    }
+
+    function test_resumed_inside_passes() public {
+        vm.pauseGasMetering();
+        this.resumes();
+        require(burn() > 10_000);
+    }
+
+    function resumes() external {
+        require(burn() == 0);
+        vm.resumeGasMetering();
+        require(burn() > 10_000);
+    }
+
+    function test_reset_passes() public {
+        uint256 first = gasleft();
+        burn();
+        vm.resetGasMetering();
+        require(gasleft() > first);
+        require(burn() > 10_000);
+    }
+
+    function test_reset_fails() public {
+        uint256 first = gasleft();
+        burn();
+        vm.resetGasMetering();
+        require(gasleft() <= first);
+    }
+
+    function test_paused_create_passes() public {
+        vm.pauseGasMetering();
+        uint256 before = gasleft();
+        new Target(false);
+        require(before == gasleft());
+    }
+
+    function test_paused_revert_passes() public {
+        vm.pauseGasMetering();
+        uint256 before = gasleft();
+        vm.expectRevert(Plain.selector);
+        target.plain();
+        require(before == gasleft());
+    }
+
+    function testFuzz_paused_passes(uint256 a) public {
+        vm.pauseGasMetering();
+        a = a % 8;
+        uint256 before = gasleft();
+        require(target.sum(a, 1) == a + 1);
+        require(before == gasleft());
+        vm.resumeGasMetering();
+    }
+}
+
+contract AssumesTest is Base {
+    function assumes(bool holds) external pure {
+        vm.assume(holds);
+        revert Plain();
+    }
+
+    function testFuzz_assume_unexpected_fails(uint256 a) public {
+        vm.expectRevert(Plain.selector);
+        this.assumes(a % 2 == 0);
+    }
+
+    function testFuzz_assume_at_the_same_depth_fails(uint256 a) public {
+        vm.expectRevert();
+        vm.assume(a % 2 == 0);
+        target.plain();
+    }
+
+    function test_assume_expected_passes() public {
+        vm.expectRevert();
+        this.assumes(false);
+    }
+
+    function test_assume_text_passes() public {
+        vm.expectRevert("FOUNDRY::ASSUME");
+        this.assumes(false);
+    }
+
+    function test_assume_caught_passes() public {
+        try this.assumes(false) {
+            revert("held");
+        } catch (bytes memory data) {
+            require(keccak256(data) == keccak256("FOUNDRY::ASSUME"));
+        }
+    }
+
+    function testFuzz_assume_passes(uint256 a) public view {
+        vm.assume(a % 2 == 0);
+        require(a % 2 == 0);
+    }
+
+    function testFuzz_assume_caught_fails(uint256 a) public {
+        try this.assumes(a % 2 == 0) {} catch {}
+        require(a % 2 == 0);
     }
 }

@@ -7,6 +7,8 @@ use std::time::Instant;
 use revm::context::JournalInner;
 use revm::state::EvmState;
 
+use super::cheats::metering::UNCOUNTED;
+
 /// Gas that all frames together may use between two looks at the limits.
 const STRIDE: u64 = 1 << 18;
 /// A frame counts as so much gas: it may end before it has used any.
@@ -86,6 +88,7 @@ pub enum Reached {
     Journal,
     Returned,
     Precompile,
+    Uncounted,
 }
 
 impl Reached {
@@ -101,6 +104,7 @@ impl Reached {
             Reached::Journal => "journal",
             Reached::Returned => "memory",
             Reached::Precompile => "precompile",
+            Reached::Uncounted => "metering",
         }
     }
 
@@ -120,6 +124,9 @@ impl Reached {
             ),
             Reached::Precompile => {
                 format!("one call of a precompile takes more than {PRECOMPILE_GAS} gas")
+            }
+            Reached::Uncounted => {
+                format!("it takes more than {UNCOUNTED} gas while none is counted")
             }
         }
     }
@@ -177,6 +184,12 @@ impl Guard {
     #[inline]
     pub fn rests(&mut self, left: u64, given: u64) {
         self.spends(self.from.saturating_sub(left.saturating_add(given)));
+    }
+
+    /// Whether it is time for a look.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.credit == 0
     }
 
     /// Work that counts as so much gas was done at one go.

@@ -10,6 +10,7 @@ mod command;
 pub mod emits;
 mod envs;
 mod keys;
+pub mod metering;
 mod names;
 pub mod pranks;
 mod randoms;
@@ -202,6 +203,6 @@ fn encode_bytes(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-fn selector(signature: &str) -> Selector {
+pub fn selector(signature: &str) -> Selector {
     keccak256(signature)[..4].try_into().expect("four bytes")
 }

@@ -8,6 +8,7 @@ use revm::primitives::{Address, Log};
 use super::accesses::Accesses;
 use super::calls::{ExpectedCall, Mock, StandIn};
 use super::emits::ExpectedEmit;
+use super::metering::{Held, Metering};
 use super::pranks::Prank;
 use super::reverts::{AssumedReverts, ExpectedRevert};
 use super::snapshots::Snapshots;
@@ -25,6 +26,7 @@ pub struct State {
     pub logs: Option<Vec<Log>>,
     pub accesses: Accesses,
     pub snapshots: Snapshots,
+    pub metering: Metering,
     pub labels: BTreeMap<Address, String>,
     /// Variables that cheatcodes set.
     pub variables: BTreeMap<String, String>,
@@ -40,12 +42,15 @@ pub struct Watches {
     pub ends: bool,
     pub logs: bool,
     pub storage: bool,
+    /// Gas is not counted, or given back.
+    pub gas: bool,
 }
 
 /// The state of one machine. A transaction that fails leaves it as it was.
 #[derive(Debug, Default)]
 pub struct Cheating {
     pub watches: Watches,
+    pub held: Held,
     /// On the heap: the machine is small in the caches while no cheatcode is used.
     state: Box<State>,
     /// The state before the transaction, from its first change on.
@@ -98,6 +103,7 @@ impl Cheating {
             ends: pranks || reverts || emits || calls,
             logs: emits || state.logs.is_some(),
             storage: state.accesses.recording,
+            gas: state.metering.is_paused || state.metering.resets,
         };
     }
 
@@ -105,6 +111,9 @@ impl Cheating {
     #[inline]
     pub fn begin(&mut self, foundry: bool) {
         self.before = None;
+        if self.watches.gas || self.held.used > 0 {
+            self.held.begin();
+        }
         if !foundry && (self.watches.calls || self.watches.ends) {
             self.forget();
         }

@@ -8,8 +8,8 @@ use revm::interpreter::CallInputs;
 use super::args::{self, Args};
 use super::asserts::Claim;
 use super::{
-    accesses, acts, asserts, calls, codes, emits, envs, keys, pranks, randoms, reverts, selector,
-    snapshots, texts, Answer, Selector,
+    accesses, acts, asserts, calls, codes, emits, envs, keys, metering, pranks, randoms, reverts,
+    selector, snapshots, texts, Answer, Selector,
 };
 use crate::abi::{parse_signature, Type};
 use crate::evm::Host;
@@ -178,8 +178,9 @@ fn decoded() -> &'static [(&'static str, Act)] {
         ("makePersistent(address,address)", nothing),
         ("makePersistent(address,address,address)", nothing),
         ("makePersistent(address[])", nothing),
-        ("pauseGasMetering()", nothing),
-        ("resumeGasMetering()", nothing),
+        ("pauseGasMetering()", metering::pause),
+        ("resumeGasMetering()", metering::resume),
+        ("resetGasMetering()", metering::reset),
         ("pauseTracing()", nothing),
         ("resumeTracing()", nothing),
         ("breakpoint(string)", nothing),

@@ -381,3 +381,105 @@ fn the_failed_slot_rings_the_alarm() {
     world.machine.transact(&World::message(HEVM, 0, &data));
     assert!(world.machine.probe().alarms.failed);
 }
+
+/// Leaves what GAS says before and after a store, and calls a cheatcode before.
+fn counted(cheats: &[&str]) -> Vec<u8> {
+    let cheats: Vec<Vec<u8>> = cheats
+        .iter()
+        .map(|name| [cheat(name, &[]), vec![POP]].concat())
+        .collect();
+    concat(&[
+        &cheats.concat(),
+        &[GAS, PUSH1, 1, PUSH0, SSTORE, GAS, SWAP1, SUB],
+        &return_top(),
+    ])
+}
+
+#[test]
+fn gas_is_not_counted_while_its_metering_is_paused() {
+    let (pause, resume) = ("pauseGasMetering()", "resumeGasMetering()");
+    let codes = [
+        (THERE, counted(&[pause])),
+        (OTHER, counted(&[])),
+        (THIRD, counted(&[pause, resume])),
+    ];
+    let mut world = World::osaka(&codes);
+    let paused = world.peek(THERE, &[]);
+    assert_eq!(word(&paused), U256::ZERO);
+    assert!(paused.gas_used < 5_000, "{}", paused.gas_used);
+    for address in [OTHER, THIRD] {
+        assert!(word(&world.peek(address, &[])) > U256::from(20_000));
+    }
+}
+
+#[test]
+fn a_pause_of_gas_metering_lasts_for_the_sequence_and_no_longer() {
+    let pause = concat(&[&cheat("pauseGasMetering()", &[]), &[STOP]]);
+    let mut world = World::osaka(&[(THERE, pause), (OTHER, counted(&[]))]);
+    assert!(world.send(THERE, 0, &[]).is_ok());
+    assert_eq!(word(&world.peek(OTHER, &[])), U256::ZERO);
+    world.machine.reset();
+    assert!(word(&world.peek(OTHER, &[])) > U256::from(20_000));
+}
+
+#[test]
+fn a_reset_of_gas_metering_gives_the_frame_its_gas_back() {
+    let code = concat(&[
+        &[PUSH0, SLOAD, POP, GAS],
+        &cheat("resetGasMetering()", &[]),
+        &[POP, GAS, GT],
+        &return_top(),
+    ]);
+    let mut world = World::osaka(&[(THERE, code)]);
+    assert_eq!(word(&world.peek(THERE, &[])), U256::from(1));
+}
+
+/// A loop without an end whose gas is not counted.
+fn endless() -> Vec<u8> {
+    let code = concat(&[&cheat("pauseGasMetering()", &[]), &[POP, JUMPDEST]]);
+    let start = (code.len() - 1) as u8;
+    concat(&[&code, &[PUSH0, SLOAD, POP, PUSH1, start, JUMP]])
+}
+
+#[test]
+fn an_endless_loop_without_a_count_of_gas_ends_and_has_no_verdict() {
+    let mut world = World::osaka(&[(THERE, endless())]);
+    world.machine.transact(&World::message(THERE, 0, &[]));
+    assert_eq!(world.machine.reached(), Some(Reached::Uncounted));
+    assert!(world.machine.probe().alarms.is_unsupported());
+}
+
+#[test]
+fn a_loop_without_a_count_of_gas_ends_when_its_time_is_over() {
+    let mut world = World::osaka(&[(THERE, endless())]);
+    let watch = Watch::until(Some(Instant::now()));
+    world.machine.limit(Limits::default(), watch);
+    world.machine.transact(&World::message(THERE, 0, &[]));
+    assert_eq!(world.machine.reached(), Some(Reached::Time));
+}
+
+#[test]
+fn an_assumption_rejects_a_run_unless_a_contract_catches_it() {
+    let rejects = cheat("assume(bool)", &[U256::ZERO]);
+    let passes_on = [
+        RETURNDATASIZE,
+        PUSH0,
+        PUSH0,
+        RETURNDATACOPY,
+        RETURNDATASIZE,
+        PUSH0,
+        REVERT,
+    ];
+    let codes = [
+        (THERE, concat(&[&rejects, &[STOP]])),
+        (OTHER, concat(&[&rejects, &passes_on])),
+    ];
+    let mut world = World::osaka(&codes);
+    for (address, rejected) in [(THERE, false), (OTHER, true)] {
+        world.machine.transact(&World::message(address, 0, &[]));
+        assert_eq!(world.machine.probe().alarms.rejected, rejected, "{address}");
+    }
+    world.machine.probe_mut().foundry = false;
+    world.machine.transact(&World::message(THERE, 0, &[]));
+    assert!(world.machine.probe().alarms.rejected);
+}
