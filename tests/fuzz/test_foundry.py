@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,26 @@ def test_invariants_are_broken_by_calls_of_what_set_up_left_and_of_nothing_else(
     assert "too big" in tests["invariant_void"]["reason"]
     assert tests["invariant_told"]["reason"] == "false"
     assert {call["call"]["name"] for call in tests["invariant_told"]["sequence"]} <= {"add", "spoil"}
+
+
+REFUSES = """@external
+def refuse(k: uint256):
+    assert k < 1000, "refused"
+"""
+
+
+def test_a_call_that_reverts_fails_every_invariant_where_the_project_asks_for_it(tmp_path: Path) -> None:
+    made(tmp_path, CONTRACTS.format(name="target", values="self") + REFUSES)
+    told = config.of({"seed": 1, "workers": 1, "testLimit": 2_000, **PLACED}).config
+
+    def reasons(asks: bool) -> dict[str, Any]:
+        found = replace(told, fail_on_revert=asks)
+        tests = ended(spec.build(compile_project(tmp_path), found, "Inv", native.engine()))
+        return {name: (test["status"], test["reason"]) for name, test in tests.items()}
+
+    names = ("invariant_void", "invariant_told", "invariant_other")
+    assert reasons(asks=True) == dict.fromkeys(names, ("solved", 'Error("refused")'))
+    assert 'Error("refused")' not in {reason for _, reason in reasons(asks=False).values()}
 
 
 FUZZ_TESTS = """# pragma version ~=0.4.0

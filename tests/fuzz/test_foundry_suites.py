@@ -158,6 +158,47 @@ def solady(folder: Path, checkout: Path) -> Project:
     return Project(root, "test")
 
 
+REVERTING = """// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.0;
+contract Handler {
+    uint256 public n;
+    function add(uint8 k) public { n += k; }
+    function refuse(uint256 k) public { require(k < 1000, "refused"); n++; }
+}
+contract Base {
+    Handler internal h;
+    function setUp() public { h = new Handler(); }
+    function targetContracts() public view returns (address[] memory found) {
+        found = new address[](1);
+        found[0] = address(h);
+    }
+}
+contract StrictTest is Base {
+    /// forge-config: default.invariant.fail-on-revert = true
+    function invariant_strict() public view { require(h.n() < 2**32); }
+}
+contract LaxTest is Base {
+    function invariant_lax() public view { require(h.n() < 2**32); }
+}
+"""
+
+
+@pytest.mark.judge
+def test_a_handler_that_reverts_fails_the_invariant_that_forge_fails_and_no_other(tmp_path: Path) -> None:
+    root = tmp_path / "reverting"
+    (root / "test").mkdir(parents=True)
+    (root / "test" / "Reverting.t.sol").write_text(REVERTING)
+    (root / "foundry.toml").write_text("[invariant]\nruns = 64\ndepth = 32\nfail_on_revert = false\n")
+    project = Project(root, "test")
+    forge = project.by_forge()
+    ours = project.by_us(runs=64)
+    strict = ("test/Reverting.t.sol:StrictTest", "invariant_strict()")
+    lax = ("test/Reverting.t.sol:LaxTest", "invariant_lax()")
+    assert forge == {strict: "Failure", lax: "Success"}
+    assert {place: row["status"] for place, row in ours.items()} == {strict: "failed", lax: "passed"}
+    assert ours[strict]["reason"] == 'Error("refused")'
+
+
 @pytest.mark.judge
 @pytest.mark.timeout(LONGEST)
 def test_no_test_of_solmate_that_forge_passes_is_called_failed(tmp_path: Path) -> None:

@@ -92,13 +92,6 @@ class Known:
         kept = [oracle for oracle in found if oracle.kind != "assertion" or oracle.function in called]
         return [*kept, *oracles.of_the_campaign(config, self.codes[main.code].name, main.address)]
 
-    def reverts(self, aims: Sequence[Aim]) -> list[Oracle]:
-        """Tests that no call of a sequence reverts, where Foundry's `fail_on_revert` asks for them."""
-        if self.config.mode != "foundry" or not self.config.fail_on_revert:
-            return []
-        called = ((aim, id) for aim in aims for id in aim.functions if id not in self.fuzz_tests(aim.code))
-        return [oracles.never_reverts(id, self.codes[aim.code].name, aim.address) for aim, id in called]
-
     def warnings(self, codes: Iterable[str]) -> list[str]:
         """What of these contracts cannot be called."""
         return [f"{problem}. The function is left out." for code in codes for problem in self.left_out[code]]

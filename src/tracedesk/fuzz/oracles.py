@@ -44,6 +44,8 @@ class Oracle:
     expect: Literal["true", "revert", "success"] = "true"
     """When it holds: the prefix `…revert_` wants a revert, Foundry only that there is none."""
     panics: tuple[int, ...] = ()
+    fail_on_revert: bool = False
+    """Whether a call of a sequence that reverts fails it."""
 
     def document(self) -> dict[str, Any]:
         """As the native core takes it."""
@@ -56,6 +58,7 @@ class Oracle:
             "function": self.function,
             "expect": self.expect,
             "panics": list(self.panics),
+            "fail_on_revert": self.fail_on_revert,
         }
 
 
@@ -130,22 +133,20 @@ def of_the_campaign(config: Config, contract: str, address: str) -> list[Oracle]
     return []
 
 
-def never_reverts(function: str, contract: str, address: str) -> Oracle:
-    """A test that fails when a call of a function reverts."""
-    name = f"fail_on_revert: {function}"
-    return Oracle(f"{name} at {address}", "assertion", name, contract, address, function, "success")
-
-
 def _foundry(config: Config, oracle: Any, members: Sequence[Member]) -> list[Oracle]:
     """Invariants; without any, the fuzz tests. Any revert fails them, as does saying false."""
     asked = [member for member in members if is_test(member, config)]
     if asked:
         return [
-            oracle(m, "property", m.name, expect="true" if m.outputs == ("bool",) else "success")
+            oracle(m, "property", m.name, expect=_expected(m), fail_on_revert=config.fail_on_revert)
             for m in asked
         ]
     called = (member for member in members if is_fuzz_test(member, config))
     return [oracle(m, "assertion", m.signature, panics=config.panic_codes, expect="success") for m in called]
+
+
+def _expected(invariant: Member) -> Literal["true", "success"]:
+    return "true" if invariant.outputs == ("bool",) else "success"
 
 
 def _wants_revert(member: Member, config: Config) -> bool:

@@ -83,7 +83,7 @@ def build(
         "targets": [
             {"address": a.address, "code": a.code, "functions": list(a.functions)} for a in aimed.aims
         ],
-        "tests": [test.document() for test in (*tests, *known.reverts(aimed.aims))],
+        "tests": [test.document() for test in tests],
     }
     deployed = dict.fromkeys((*(aim.code for aim in named), *(aim.code for aim in aimed.aims)))
     warnings = (

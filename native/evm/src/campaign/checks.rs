@@ -198,6 +198,9 @@ impl Test {
                 .or_else(|| self.unexpected(outcome)),
             TestKind::Overflow => self.panic(outcome),
             TestKind::Call => alarm(outcome, alarms, self.spec.expect),
+            TestKind::Property if self.spec.fail_on_revert && !outcome.is_ok() => {
+                Some((asserted(outcome, alarms), outcome.place))
+            }
             TestKind::Property | TestKind::Optimization => None,
         }
     }

@@ -68,6 +68,8 @@ pub struct TestSpec {
     pub address: Option<Address>,
     pub panics: Vec<u64>,
     pub expect: Expect,
+    /// A property that any call fails which reverts.
+    pub fail_on_revert: bool,
 }
 
 /// What happens before the first sequence.
@@ -634,5 +636,6 @@ fn test(raw: &RawTest, catalogue: &Catalogue) -> Result<TestSpec, Error> {
         address,
         panics: raw.panics.clone().unwrap_or_else(|| vec![default]),
         expect,
+        fail_on_revert: raw.fail_on_revert && kind == TestKind::Property,
     })
 }

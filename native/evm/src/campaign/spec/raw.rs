@@ -172,6 +172,8 @@ pub(super) struct RawTest {
     pub panics: Option<Vec<u64>>,
     #[serde(default)]
     pub expect: Option<String>,
+    #[serde(default)]
+    pub fail_on_revert: bool,
 }
 
 #[derive(Deserialize, Default)]

@@ -1,5 +1,6 @@
 //! Whole campaigns on bytecode written by hand.
 
+mod asserting;
 mod limits;
 mod payments;
 mod shrinking;

@@ -132,12 +132,13 @@ impl<'a> Worker<'a> {
         let mut judges = vec![Vec::new(); functions + 1];
         for (index, test) in shared.tests.iter().enumerate() {
             let kind = test.spec.kind;
-            if matches!(
-                kind,
-                TestKind::Assertion | TestKind::Overflow | TestKind::Call
-            ) {
-                let row = test.spec.function.map_or(functions, |f| f as usize);
-                judges[row].push(index);
+            let function = test.spec.function.map_or(functions, |f| f as usize);
+            match kind {
+                TestKind::Assertion | TestKind::Overflow | TestKind::Call => {
+                    judges[function].push(index);
+                }
+                TestKind::Property if test.spec.fail_on_revert => judges[functions].push(index),
+                TestKind::Property | TestKind::Optimization => (),
             }
         }
         let mut machine = Machine::new(&spec.environment, shared.base.clone(), coverage);
@@ -402,7 +403,11 @@ impl<'a> Worker<'a> {
             return;
         }
         for &index in own.iter().chain(general) {
-            let found = self.shared.tests[index].judge(function, outcome, alarms);
+            let test = &self.shared.tests[index];
+            if test.is_done() {
+                continue;
+            }
+            let found = test.judge(function, outcome, alarms);
             if let Some((reason, place)) = found {
                 let cause = Cause {
                     test: index,
