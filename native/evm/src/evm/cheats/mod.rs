@@ -155,6 +155,7 @@ fn answer(host: &mut Host, inputs: &CallInputs) -> InterpreterResult {
     let written = match &answer {
         Ok(output) => output.len(),
         Err(Refusal::Said(text)) => text.len(),
+        Err(Refusal::Data(data)) => data.len(),
         Err(Refusal::Unsupported) => 0,
     };
     host.chain.guard.spends(written as u64);
