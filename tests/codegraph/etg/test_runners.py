@@ -108,6 +108,22 @@ def test_no_runner_that_failed_is_a_success_in_a_pipe_and_none_that_passed_a_fai
     assert wrong == []
 
 
+def seconds_to_judge(command: str) -> float:
+    best = float("inf")
+    for _ in range(2):
+        begin = time.thread_time()
+        is_check(command), is_read(command), hides_status(command)
+        best = min(best, time.thread_time() - begin)
+    return best
+
+
+@pytest.mark.parametrize("unit", ["\n", "1", "sh -", '\\"', "'\"", "-a ", " ", "a=b ", "|", "{ "])
+def test_an_odd_command_takes_time_in_proportion_to_its_length(unit: str) -> None:
+    small, large = (f"pytest bash {unit * (size // len(unit))}x" for size in (1 << 11, 1 << 15))
+    # Sixteen times the text: linear work takes 16 times as long, quadratic 256 times.
+    assert seconds_to_judge(large) <= 80 * max(seconds_to_judge(small), 0.001)
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -23,9 +23,11 @@ _READERS: Final = frozenset(_NAMES.split())
 _INSTALLS: Final = re.compile(
     r"(?:^|\s)(?:npm|pnpm|yarn|apt|apt-get|brew|uv|poetry|gem|go|cargo|pip)\s+(?:add|ci|get|i|install)\b"
 )
-_QUOTED: Final = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
-_RUNS_TEXT: Final = re.compile(r"\b(?:ba|da|k|z)?sh\s+(?:-\w+\s+)*-\w*c\b")
-_DIRECTED: Final = re.compile(r"\d*>&\d*-?|&>>?|<&\d+")
+# None of these looks at a character more than a few times, whatever a command is.
+_QUOTED: Final = re.compile(r"('[^']*'|\"(?:\\.|[^\"\\])*\")|['\"].*", re.DOTALL)
+"""What is quoted; an open quote goes to the end, and is left as it is."""
+_RUNS_TEXT: Final = re.compile(r"\b(?:ba|da|k|z)?sh\s+(?:-\w{1,20}\s+){0,8}-\w{0,20}c\b")
+_DIRECTED: Final = re.compile(r"(?<!\d)\d*>&\d*-?|&>>?|<&\d+")
 _OPERATOR: Final = re.compile(r"(\|\||&&|\|&?|;|&|\n)")
 _BEFORE: Final = re.compile(
     r"^(?:(?:\w+=\S*|sudo|time|env|nice|nohup|exec|command|timeout(?:\s+-\S+)*\s+[\d.]+\w?|[({!])\s+)*"
@@ -50,8 +52,8 @@ def hides_status(command: str) -> bool:
     last = max((place for place in range(0, len(parts), 2) if _checks(parts[place])), default=None)
     if last is None:
         return False
-    after = range(last + 1, len(parts), 2)
-    operators = [parts[place] for place in after if any(map(str.strip, parts[place + 1 :: 2]))]
+    end = max(place for place in range(0, len(parts), 2) if place == last or parts[place].strip())
+    operators = parts[last + 1 : end : 2]
     forgiven = {"&&"}
     if _STOPS.search(command):
         forgiven |= {";", "\n"}
@@ -65,7 +67,7 @@ def _split(command: str) -> list[str]:
     command = command.replace("\\\n", " ")
     if _RUNS_TEXT.search(command):
         command = re.sub("[\"']", " ", command)
-    plain = _QUOTED.sub('""', command)
+    plain = _QUOTED.sub(lambda found: '""' if found[1] else found[0], command)
     return _OPERATOR.split(_DIRECTED.sub(" ", plain))
 
 
