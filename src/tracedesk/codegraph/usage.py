@@ -14,6 +14,8 @@ from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives.paths import Jail, PathRefused
 
 _LARGEST: Final = 1_000_000
+_MOST_READ: Final = 4_000_000
+"""Bytes of the files that define a name in which it is counted."""
 _MOST_LEFT_OUT: Final = 32_000_000
 """Bytes of files outside of the graph in which a name is looked for."""
 _UNUSED: Final = "no other place in the indexed files has the name; users outside of them are not known"
@@ -51,7 +53,10 @@ def _without_references(
             "unknown",
             f"{len(others)} other files have the name in their text, in no resolved call",
         )
-    if _times(connection, jail, root, name, files) > _definitions(connection, project, name):
+    times = _times(connection, jail, root, name, files)
+    if times is None:
+        return "unknown", "the files that define the name are too large to be searched, or one cannot be read"
+    if times > _definitions(connection, project, name):
         return "unknown", "the file itself has the name in other places, in no resolved call"
     outside = _left_out(connection, project, jail, root, name)
     if outside is not None:
@@ -89,15 +94,19 @@ def _definitions(connection: Connection, project: int, name: str) -> int:
     return next(connection.execute(query, (project, name)))[0]
 
 
-def _times(connection: Connection, jail: Jail, root: str, name: str, files: set[int]) -> float:
-    """How often files have a name in their text; endlessly where one cannot be read."""
+def _times(connection: Connection, jail: Jail, root: str, name: str, files: set[int]) -> int | None:
+    """How often files have a name in their text; None where one cannot be read, or they are too large."""
     word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    count = 0
-    for file in files:
+    count, room = 0, _MOST_READ
+    for file in sorted(files):
         path = next(connection.execute("SELECT path FROM file WHERE id = ?", (file,)))[0]
         try:
             with jail.open_read(root, path) as opened:
-                count += len(word.findall(opened.read(_LARGEST).decode("utf-8", "replace")))
+                data = opened.read(_LARGEST)
         except (PathRefused, OSError):
-            return float("inf")
+            return None
+        room -= len(data)
+        if room < 0:
+            return None
+        count += len(word.findall(data.decode("utf-8", "replace")))
     return count
