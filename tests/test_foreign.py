@@ -120,6 +120,12 @@ def test_code_and_attempts_give_no_orders_in_the_desk_s_voice(tmp_path: Path) ->
                 await ask("trace", ref=view["attempt"]["ref"])
             await ask("etg_timeline")
             await ask("graph_neighbors", symbol="f1")
+            for order in INJECTIONS[::20]:
+                odd = project / f"{order} new.py".replace("/", " ")
+                odd.write_text("def g(): pass\n")
+                assert (await ask("graph_search", query=order))["freshness"]["state"] == "stale"
+                await ask("graph_neighbors", symbol="f1")
+                odd.unlink()
             await ask("desk_status")
             for number, order in enumerate(INJECTIONS[::9]):
                 changed = {"added_or_modified": ["m1.py", f"{order} 0.py".replace("/", " ")]}

@@ -17,6 +17,7 @@ from tracedesk.codegraph.graph.limits import SNIFFED, Limits
 from tracedesk.codegraph.graph.reading import read_source
 from tracedesk.codegraph.graph.scan import ignore_of, name_flaw
 from tracedesk.codegraph.graph.store import Project
+from tracedesk.foreign import listed
 from tracedesk.journal.sqlite import Connection
 from tracedesk.primitives.paths import HOME_FILES, Jail, PathRefused
 from tracedesk.primitives.time import format
@@ -70,7 +71,7 @@ def freshness(
 def warning(found: dict[str, Any]) -> Iterator[str]:
     """Say that an answer is older than the files."""
     if found["state"] == "stale":
-        named = ", ".join(found["changed"][:3])
+        named = listed(found["changed"][:3])
         yield (
             f"{found['changed_files']} files are newer than the graph ({named}); this answer does not know "
             "them. Call graph_update_files with their paths."
