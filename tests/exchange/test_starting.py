@@ -7,6 +7,7 @@ import fcntl
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,37 @@ def test_a_home_that_takes_no_files_is_named_and_not_a_fault_of_the_desk(tmp_pat
     with pytest.raises(ToolError, match=r"could not start: .*run") as refused:
         run(ensure(tmp_path, SIM))
     assert refused.value.code == "VENUE_UNAVAILABLE"
+
+
+def test_a_start_goes_on_when_the_one_who_asked_for_it_has_no_more_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+
+    async def main() -> None:
+        go = asyncio.Event()
+        start = launch.ensure
+
+        async def slowly(home: Path, sim: Any) -> Any:
+            begun.append(1)
+            await go.wait()
+            return await start(home, sim)
+
+        monkeypatch.setattr(launch, "ensure", slowly)
+        link = Link(tmp_path, replace(read({}), sim=SIM), SystemClock())
+        try:
+            for _ in range(3):
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0):
+                        await link.site()
+            waiting = asyncio.ensure_future(link.site())
+            go.set()
+            await waiting
+            assert len(begun) == 1
+            assert link.host == running(tmp_path)
+        finally:
+            await link.end()
+            if (info := running(tmp_path)) is not None:
+                await stopped(info)
+
+    run(main())

@@ -53,6 +53,7 @@ class Link:
         self._looked = float("-inf")
         self._host: HostInfo | None = None
         self._finding = asyncio.Lock()
+        self._starting: asyncio.Task[HostInfo] | None = None
 
     @property
     def current(self) -> Site | None:
@@ -142,10 +143,9 @@ class Link:
 
     async def _asked(self, method: str, params: dict[str, Any]) -> Any:
         """Ask the exchange that runs, or one that is started; raises `_Leaving` where that one just ends."""
-        from tracedesk.exchange.local.launch import ensure
         from tracedesk.hosts import HostClient
 
-        info = self._host = await ensure(self._home, self._settings.sim)
+        info = self._host = self.run() or await self._started()
         try:
             async with await HostClient.connect(info) as host:
                 return await host.call(method, params)
@@ -155,6 +155,15 @@ class Link:
             if problem.code != _STOPPING:
                 raise
             raise _Leaving(problem.message) from None
+
+    async def _started(self) -> HostInfo:
+        """The exchange, started once for all who ask; it goes on when they have no more time."""
+        from tracedesk.exchange.local.launch import ensure
+
+        if self._starting is None or self._starting.done():
+            self._starting = asyncio.ensure_future(ensure(self._home, self._settings.sim))
+            self._starting.add_done_callback(_heed)
+        return await asyncio.shield(self._starting)
 
     async def sim_keys(self, account: str) -> Keys:
         """The keys of an account of the local exchange, which is opened when it is new."""
@@ -170,8 +179,21 @@ class Link:
         except ToolError:  # the exchange has just ended, or is older than the question
             return None
 
+    async def end(self) -> None:
+        """Let the site go, and an exchange that has not begun yet."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait([self._starting])
+        await self.close()
+
     async def close(self) -> None:
         if self._site is not None:
             site, self._site = self._site, None
             await site.feeds.close()
             await site.client.close()
+
+
+def _heed(done: asyncio.Task[HostInfo]) -> None:
+    """Take note of a failure, also where nobody waits for it any more."""
+    if not done.cancelled():
+        done.exception()

@@ -101,7 +101,7 @@ class Provider:
         await self.orders.stop()
         await self.pages.close()
         self.watches.close()
-        await self.link.close()
+        await self.link.end()
         await _cancelled(self._tasks)
 
     def ended(self, scope: str) -> None:
