@@ -29,19 +29,20 @@ class Outcome:
     notes: list[str] = field(default_factory=list[str])
 
 
-def commands(area: str | None, bars: Mapping[str, Bar]) -> dict[str, list[Bar]]:
-    """The benchmarks of an area, each with the bars that it measures."""
-    found: dict[str, list[Bar]] = {}
+def commands(area: str | None, bars: Mapping[str, Bar]) -> list[list[Bar]]:
+    """The bars of an area's benchmarks, together those that one run over one checkout measures."""
+    found: dict[tuple[str, str | None], list[Bar]] = {}
     for bar in bars.values():
         if bar.command.startswith(BENCHMARK) and area in (None, bar.area):
-            found.setdefault(bar.command, []).append(bar)
-    return found
+            found.setdefault((bar.command, bar.checkout), []).append(bar)
+    return list(found.values())
 
 
 def run(area: str | None, checkouts: Path | None, bars: Mapping[str, Bar] | None = None) -> Outcome:
     """Run them one after the other, with nothing of ours beside."""
     outcome = Outcome()
-    for command, measured in commands(area, every() if bars is None else bars).items():
+    for measured in commands(area, every() if bars is None else bars):
+        command = measured[0].command
         given = _given(measured[0], checkouts)
         if measured[0].checkout is not None and not given:
             outcome.notes.append(f"skipped {command}: CHECKOUTS has no folder {measured[0].checkout}")

@@ -272,6 +272,16 @@ def test_a_benchmark_without_its_checkout_is_skipped_with_the_name_of_the_folder
         assert outcome.notes == [f"skipped {needed['fuzz-mazes'].command}: CHECKOUTS has no folder daedaluzz"]
 
 
+def test_a_benchmark_of_several_checkouts_is_run_once_over_each() -> None:
+    command = "python -m benchmarks.codegraph_functions CHECKOUT"
+    made = {
+        name: Bar(name, "a claim", "codegraph", command, ("src",), most=1, checkout=folder)
+        for name, folder in (("one", "flask"), ("two", "hono"), ("three", "hono"))
+    }
+    found = benchmarks.commands("codegraph", made)
+    assert [[bar.id for bar in together] for together in found] == [["one"], ["two", "three"]]
+
+
 def test_the_folder_of_a_checkout_stands_in_its_place_of_the_command(tmp_path: Path) -> None:
     ran = benchmarks.measure("python -c print('{}') CHECKOUT", {"django": tmp_path})
     assert ran == {}
