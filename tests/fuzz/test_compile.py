@@ -152,7 +152,7 @@ def test_a_source_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 
 def test_a_broken_foundry_toml_is_refused(tmp_path: Path) -> None:
     root = write(tmp_path, **{"foundry.toml": "[profile", "A.sol": HEAD})
-    with pytest.raises(CompileError, match=r"foundry\.toml: not TOML"):
+    with pytest.raises(CompileError, match=r"foundry\.toml: is not TOML"):
         compile_project(root / "A.sol")
 
 
