@@ -213,9 +213,11 @@ def test_no_test_of_solmate_that_forge_passes_is_called_failed(tmp_path: Path) -
 def test_no_test_of_solady_that_forge_passes_is_called_failed(
     tmp_path: Path, checkout: Callable[[str], Path], prove: Any
 ) -> None:
-    count, false, left = check_verdicts(solady(tmp_path, checkout("solady")), runs=64)
+    source = checkout("solady")
+    count, false, left = check_verdicts(solady(tmp_path, source), runs=64)
     assert count >= 1_500
-    prove.record("fuzz-solady-false", len(false), seeds=[1])
-    prove.record("fuzz-solady-unsupported", len(left) / count, seeds=[1])
+    shared = {"seeds": [1], "checkouts": {"solady": source}}
+    prove.record("fuzz-solady-false", len(false), **shared)
+    prove.record("fuzz-solady-unsupported", len(left) / count, **shared)
     assert false == []
     assert len(left) <= 0.05 * count, left[:20]
