@@ -328,7 +328,7 @@ async def _by_child(folder: Path, toolsets: tuple[str, ...], tell: Callable[[Exe
 
 
 async def _lines(child: subprocess.Popen[bytes]) -> AsyncGenerator[bytes]:
-    """What the child prints, to its end."""
+    """The lines that the child prints, to its end."""
     reader = StreamReader()
     assert child.stdout is not None
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(

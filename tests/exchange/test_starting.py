@@ -110,7 +110,7 @@ def test_a_start_goes_on_when_the_one_who_asked_for_it_has_no_more_time(
             assert len(begun) == 1
             assert link.host == running(tmp_path)
         finally:
-            await link.end()
+            await link.close()
             if (info := running(tmp_path)) is not None:
                 await stopped(info)
 

@@ -30,7 +30,7 @@ _BATCH: Final = 2_000
 _MOST_REASONS: Final = 10
 _LONGEST_REASON: Final = 120
 _MOST_CODES: Final = 250
-"""Codes of one run that are told apart."""
+"""Codes of one run that are counted each by itself."""
 _FURTHER: Final = "(further codes)"
 _LONGEST_NAME: Final = 80
 _FRAME: Final = 120
@@ -62,7 +62,7 @@ BASIS: Final[Mapping[str, str]] = {
     "(TradePnL); else round trips from flat to flat",
     "maxDrawdown": "largest fall of the total profit from its peak (0 at the start), in money, exact",
     "sharpe": "mean / sample deviation of dailyReturns x sqrt(periodsPerYear), risk-free rate 0, binary64; "
-    f"null below {FEWEST_RETURNS} returns",
+    f"null below {FEWEST_RETURNS} returns, or where they are not daily",
     "dailyReturns": "last equity of a UTC day / the previous day's - 1, over days with market data or equity",
     "rejectionsByReason": "by RejectionCode: the reason without figures, ids, symbols; example: a whole one; "
     f"beyond {_MOST_CODES} codes: {_FURTHER}",
@@ -331,7 +331,7 @@ def _difference_in(kind: EventType, left: Sequence[_Decision], right: Sequence[_
 
 
 class _Hashed(NamedTuple):
-    """A block of decisions: the key of its last one, and a hash of all; equal decisions have equal hashes."""
+    """A block of decisions: the key of its last one, and a hash of the text of all."""
 
     last: Key
     hash: int
@@ -350,9 +350,9 @@ def _hashes(kind: EventType) -> Callable[[Recording], list[_Hashed]]:
         for key, essence in _essences(recording, kind):
             essences.append(essence)
             if len(essences) == _BATCH:
-                found.append(_Hashed(key, hash(tuple(essences))))
+                found.append(_Hashed(key, hash(repr(essences))))
                 essences = []
-        return [*found, _Hashed(key, hash(tuple(essences)))] if essences else found
+        return [*found, _Hashed(key, hash(repr(essences)))] if essences else found
 
     return work
 
@@ -382,7 +382,5 @@ def _decisions(recording: Recording, kind: EventType, after: Key | None) -> list
 def _essence(ts: int, body: bytes) -> tuple[Any, ...]:
     """What makes two decisions the same; ids are not part of it, for engines number them anew."""
     properties = paths.properties(body)
-    values = [properties.get(name) for name in _COMPARED]
-    if -2 in values:
-        values = ["-2" if value == -2 else value for value in values]  # Python hashes -2 as it does -1
+    values = map(properties.get, _COMPARED)
     return (ts, *(json.dumps(v) if isinstance(v, (dict, list)) else v for v in values))

@@ -55,7 +55,7 @@ class Line:
     category: Category | None = None
     faults: list[Fault] = field(default_factory=list[Fault])
     is_typed: bool = False
-    """Whether the line itself says its type."""
+    """True if the type is the line's own, and not the one for lines without a known type."""
 
 
 def fault(name: str, problem: str, severity: str = "Error") -> Fault:

@@ -20,7 +20,7 @@ CODE: Final = "RejectionCode"
 UNSAID: Final = "(no reason recorded)"
 
 LONGEST: Final = 500
-"""Characters of a code; what a longer one goes on with is told apart by its digest."""
+"""Characters of a code; a longer one ends with the digest of all of it."""
 _LOOKED_AT: Final = 4_096
 """Characters of a reason that decide its code."""
 _REMEMBERED: Final = 1_000

@@ -336,7 +336,7 @@ async def _site(home: Path, settings: Exchange) -> AsyncGenerator[Site]:
     try:
         yield await link.site()
     finally:
-        await link.end()
+        await link.close()
 
 
 async def record_running(

@@ -119,7 +119,7 @@ class _Seen:
     limits: Limits
 
     def is_new(self, path: str) -> bool:
-        """Whether an index might take a file that the graph has not: not one it left out as it is now."""
+        """True for a file that the graph has not and an index might take: not left out as it is now."""
         try:
             info = os.lstat(f"{self.project.root}/{path}")
         except OSError:

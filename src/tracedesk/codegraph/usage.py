@@ -95,7 +95,7 @@ def _definitions(connection: Connection, project: int, name: str) -> int:
 
 
 def _times(connection: Connection, jail: Jail, root: str, name: str, files: set[int]) -> int | None:
-    """How often files have a name in their text; None where one cannot be read, or they are too large."""
+    """Count a name in the text of files; None where one cannot be read, or they are too large."""
     word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     count, room = 0, _MOST_READ
     for file in sorted(files):

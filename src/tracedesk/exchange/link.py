@@ -101,7 +101,7 @@ class Link:
         if self._site is not None:
             if self._site.endpoints == found:
                 return
-            await self.close()
+            await self._leave()
         self._site = self._open(found)
 
     def _is_where_it_was(self) -> bool:
@@ -179,14 +179,14 @@ class Link:
         except ToolError:  # the exchange has just ended, or is older than the question
             return None
 
-    async def end(self) -> None:
-        """Let the site go, and an exchange that has not begun yet."""
+    async def close(self) -> None:
+        """Leave the site, and give up the start of an exchange that is not ready."""
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.wait([self._starting])
-        await self.close()
+        await self._leave()
 
-    async def close(self) -> None:
+    async def _leave(self) -> None:
         if self._site is not None:
             site, self._site = self._site, None
             await site.feeds.close()
@@ -194,6 +194,6 @@ class Link:
 
 
 def _heed(done: asyncio.Task[HostInfo]) -> None:
-    """Take note of a failure, also where nobody waits for it any more."""
+    """Retrieve a failure that nobody waits for any more, so that asyncio does not log it."""
     if not done.cancelled():
         done.exception()

@@ -101,7 +101,7 @@ class Provider:
         await self.orders.stop()
         await self.pages.close()
         self.watches.close()
-        await self.link.end()
+        await self.link.close()
         await _cancelled(self._tasks)
 
     def ended(self, scope: str) -> None:

@@ -426,7 +426,7 @@ def _document(text: str, name: str) -> dict[str, Any]:
 
 
 def _refuse_bombs(yaml: Any, text: str, name: str) -> None:
-    """What a short file may spell and no memory or patience holds: aliases, depth, size, endless numbers."""
+    """Refuse a short file that would take all memory or time: by aliases, depth, size or endless numbers."""
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=_loader(yaml))):
         if count > _MOST:

@@ -45,7 +45,7 @@ class Oracle:
     """When it holds: the prefix `…revert_` wants a revert, Foundry only that there is none."""
     panics: tuple[int, ...] = ()
     fail_on_revert: bool = False
-    """Whether a call of a sequence that reverts fails it."""
+    """True if any call of a sequence that reverts fails the test."""
 
     def document(self) -> dict[str, Any]:
         """As the native core takes it."""

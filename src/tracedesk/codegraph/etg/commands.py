@@ -23,9 +23,9 @@ _READERS: Final = frozenset(_NAMES.split())
 _INSTALLS: Final = re.compile(
     r"(?:^|\s)(?:npm|pnpm|yarn|apt|apt-get|brew|uv|poetry|gem|go|cargo|pip)\s+(?:add|ci|get|i|install)\b"
 )
-# None of these looks at a character more than a few times, whatever a command is.
+# Each of these takes time in proportion to the length of a command.
 _QUOTED: Final = re.compile(r"('[^']*'|\"(?:\\.|[^\"\\])*\")|['\"].*", re.DOTALL)
-"""What is quoted; an open quote goes to the end, and is left as it is."""
+"""A quoted text; an open quote goes to the end, and is left as it is."""
 _RUNS_TEXT: Final = re.compile(r"\b(?:ba|da|k|z)?sh\s+(?:-\w{1,20}\s+){0,8}-\w{0,20}c\b")
 _DIRECTED: Final = re.compile(r"(?<!\d)\d*>&\d*-?|&>>?|<&\d+")
 _OPERATOR: Final = re.compile(r"(\|\||&&|\|&?|;|&|\n)")
