@@ -2,8 +2,6 @@
 
 use super::*;
 
-const CHEATS: [u8; 20] = revm::primitives::hex!("7109709ecfa91a80626ff3989d68f67f5b1dd12d");
-
 /// Asserts that its argument is 4242, and goes on whatever the answer is.
 fn asserts() -> Vec<u8> {
     let mut code = vec![PUSH4];
@@ -25,24 +23,16 @@ fn changes(targets: Json, tests: Json) -> Json {
         ("refuse()", vec![PUSH0, PUSH0, REVERT]),
         ("holds()", yes.to_vec()),
     ]);
-    let function = |name: &str, types: &[&str], outputs: &[&str]| {
-        json!({
-            "id": format!("{name}({})", types.join(",")),
-            "name": name, "types": types, "outputs": outputs,
-        })
-    };
     json!({
-        "codes": [{
-            "id": "C", "name": "C",
-            "init": hex::encode(init_of(&runtime)),
-            "runtime": hex::encode(&runtime),
-            "functions": [
+        "codes": [code_of(
+            &runtime,
+            json!([
                 function("equal", &["uint256"], &[]),
                 function("set", &[], &[]),
                 function("refuse", &[], &[]),
                 function("holds", &[], &["bool"]),
-            ],
-        }],
+            ]),
+        )],
         "targets": [{ "code": "C", "functions": targets }],
         "tests": tests,
         "test_limit": 500,

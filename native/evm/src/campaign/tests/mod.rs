@@ -89,31 +89,41 @@ fn bytecode() -> Vec<u8> {
     code
 }
 
+const CHEATS: [u8; 20] = revm::primitives::hex!("7109709ecfa91a80626ff3989d68f67f5b1dd12d");
+
+fn function(name: &str, types: &[&str], outputs: &[&str]) -> Json {
+    json!({
+        "id": format!("{name}({})", types.join(",")),
+        "name": name, "types": types, "outputs": outputs,
+    })
+}
+
+/// The contract `C` as a specification has it.
+fn code_of(runtime: &[u8], functions: Json) -> Json {
+    json!({
+        "id": "C", "name": "C",
+        "init": hex::encode(init_of(runtime)),
+        "runtime": hex::encode(runtime),
+        "functions": functions,
+    })
+}
+
 fn spec(changes: Json) -> String {
-    let runtime = bytecode();
-    let function = |name: &str, types: &[&str], outputs: &[&str]| {
-        json!({
-            "id": format!("{name}({})", types.join(",")),
-            "name": name, "types": types, "outputs": outputs,
-        })
-    };
     let mut spec = json!({
         "seed": 5,
         "workers": 1,
         "seq_len": 20,
         "test_limit": 20_000,
         "shrink_limit": 500,
-        "codes": [{
-            "id": "C", "name": "C",
-            "init": hex::encode(init_of(&runtime)),
-            "runtime": hex::encode(&runtime),
-            "functions": [
+        "codes": [code_of(
+            &bytecode(),
+            json!([
                 function("set", &["uint256"], &[]),
                 function("holds", &[], &["bool"]),
                 function("value", &[], &["int256"]),
                 function("check", &["uint256"], &[]),
-            ],
-        }],
+            ]),
+        )],
         "deploy": [{ "code": "C" }],
         "targets": [{ "code": "C", "functions": ["set(uint256)", "check(uint256)"] }],
         "tests": [

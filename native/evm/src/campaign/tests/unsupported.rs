@@ -2,7 +2,6 @@
 
 use super::*;
 
-const CHEATS: [u8; 20] = revm::primitives::hex!("7109709ecfa91a80626ff3989d68f67f5b1dd12d");
 const READ: &str = "readFile(string)";
 
 /// Calls a cheatcode, and goes on whatever it answers.
@@ -38,25 +37,17 @@ fn runtime() -> Vec<u8> {
 
 fn changes(targets: Json, tests: Json) -> Json {
     let runtime = runtime();
-    let function = |name: &str, types: &[&str], outputs: &[&str]| {
-        json!({
-            "id": format!("{name}({})", types.join(",")),
-            "name": name, "types": types, "outputs": outputs,
-        })
-    };
     json!({
-        "codes": [{
-            "id": "C", "name": "C",
-            "init": hex::encode(init_of(&runtime)),
-            "runtime": hex::encode(&runtime),
-            "functions": [
+        "codes": [code_of(
+            &runtime,
+            json!([
                 function("set", &["uint256"], &[]),
                 function("reads", &[], &[]),
                 function("fails", &[], &[]),
                 function("holds", &[], &["bool"]),
                 function("asks", &[], &["bool"]),
-            ],
-        }],
+            ]),
+        )],
         "targets": [{ "code": "C", "functions": targets }],
         "tests": tests,
         "test_limit": 500,
